@@ -1,0 +1,312 @@
+import { spawn } from "node:child_process";
+import { createHash, randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { constants, hostname } from "node:os";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+export const repositoryRoot = fileURLToPath(new URL("..", import.meta.url));
+
+const heartbeatMs = 1_000;
+/** A holder that was not heard of for this long is gone, even where its process id says otherwise. */
+const silenceMs = 60_000;
+const pollMs = 200;
+
+/** npm could not install. `exitCode` is npm's own. */
+export class InstallError extends Error {
+  /**
+   * @param {string} message
+   * @param {number} exitCode
+   */
+  constructor(message, exitCode) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
+
+/**
+ * Installs what package-lock.json names, unless it was done for this very lock file before. Starts that come
+ * at the same moment wait for one another, and only the first installs.
+ *
+ * @param {string} [root]
+ * @returns {Promise<{ installed: boolean }>}
+ */
+export async function ensureInstalled(root = repositoryRoot) {
+  try {
+    return await installUnlessDone(root);
+  } catch (error) {
+    if (error instanceof InstallError) throw error;
+    throw new InstallError(`Dependencies could not be installed: ${error instanceof Error ? error.message : error}`, 1);
+  }
+}
+
+/**
+ * @param {string} root
+ * @returns {Promise<{ installed: boolean }>}
+ */
+async function installUnlessDone(root) {
+  const digest = createHash("sha256")
+    .update(readFileSync(path.join(root, "package-lock.json")))
+    .digest("hex");
+  if (readStamp(root) === digest) return { installed: false };
+
+  const lock = await takeLock(path.join(root, ".sluice", "install.lock"));
+  try {
+    if (readStamp(root) === digest) return { installed: false };
+    process.stderr.write("Installing dependencies…\n");
+    rmSync(stampPath(root), { force: true });
+    await runNpmInstall(root, lock.alsoHeldBy);
+    writeFileSync(stampPath(root), `${digest}\n`);
+    return { installed: true };
+  } finally {
+    lock.release();
+  }
+}
+
+/**
+ * What a script does first: installs, or says why that failed and ends with npm's exit code.
+ *
+ * @returns {Promise<{ installed: boolean }>}
+ */
+export async function ensureInstalledOrExit() {
+  try {
+    return await ensureInstalled();
+  } catch (error) {
+    if (!(error instanceof InstallError)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(error.exitCode);
+  }
+}
+
+/** @param {string} root */
+function stampPath(root) {
+  return path.join(root, "node_modules", ".sluice-installed");
+}
+
+/** @param {string} root */
+function readStamp(root) {
+  return readIfPresent(stampPath(root))?.trim();
+}
+
+/** @param {string} file */
+function readIfPresent(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if (["ENOENT", "ESRCH"].includes(String(errorCode(error)))) return undefined;
+    throw error;
+  }
+}
+
+/** @param {unknown} error */
+function errorCode(error) {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/**
+ * @param {string} root
+ * @param {(pid: number | undefined) => void} onSpawn
+ * @returns {Promise<void>}
+ */
+async function runNpmInstall(root, onSpawn) {
+  // npm scripts find node_modules/.bin first on their path, and with it the Node that npm may be about to replace.
+  const searchPath = (process.env.PATH ?? "")
+    .split(path.delimiter)
+    .filter((folder) => !folder.endsWith(path.join("node_modules", ".bin")) && !folder.includes("node-gyp-bin"))
+    .join(path.delimiter);
+  // Not `npm ci`: it refuses a lock file that lacks packages for other platforms, and registries may not have them all.
+  // `--no-save` takes the locked versions as they are, and leaves the lock file alone.
+  const flags = ["--no-save", "--include=dev", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"];
+  const child = spawn("npm", ["install", ...flags], {
+    cwd: root,
+    env: { ...process.env, PATH: searchPath },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  onSpawn(child.pid);
+  let output = "";
+  const collect = (/** @type {Buffer} */ chunk) => {
+    output += chunk;
+  };
+  child.stdout.on("data", collect);
+  child.stderr.on("data", collect);
+
+  /** @type {NodeJS.Signals | undefined} */
+  let interruptedBy;
+  const interrupt = (/** @type {NodeJS.Signals} */ signal) => {
+    interruptedBy = signal;
+    child.kill(signal);
+  };
+  for (const signal of interrupts) process.on(signal, interrupt);
+  try {
+    const code = await new Promise((resolve, reject) => {
+      child.once("error", reject);
+      child.once("close", (status, signal) => resolve(status ?? exitCodeOfSignal(signal)));
+    });
+    if (interruptedBy !== undefined) {
+      throw new InstallError("Interrupted while installing dependencies.", exitCodeOfSignal(interruptedBy));
+    }
+    if (code !== 0) {
+      throw new InstallError(
+        `${output.trim()}\n\nDependencies could not be installed: \`npm install\` in ${root} ended with ${code}, as told above. ` +
+          "It needs a registry that npm can reach and a folder that it can write to. Put that right and run this again.",
+        code,
+      );
+    }
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
+    throw new InstallError(
+      "Dependencies could not be installed: there is no npm on the PATH. Install npm 10 or later.",
+      127,
+    );
+  } finally {
+    for (const signal of interrupts) process.off(signal, interrupt);
+  }
+}
+
+/** @type {readonly NodeJS.Signals[]} */
+const interrupts = ["SIGINT", "SIGTERM", "SIGHUP"];
+
+/**
+ * The code by which a shell tells that a signal ended a process.
+ *
+ * @param {NodeJS.Signals | null} signal
+ */
+export function exitCodeOfSignal(signal) {
+  return 128 + (signal === null ? 0 : constants.signals[signal]);
+}
+
+/**
+ * A lock is a folder that holds who took it. It comes whole and goes whole, by a rename, so it is never seen without its
+ * owner; and its owner's file is touched every second, so one that a crash left behind is told from one in use.
+ *
+ * @param {string} lockPath
+ * @returns {Promise<{ alsoHeldBy(pid: number | undefined): void, release(): void }>}
+ */
+async function takeLock(lockPath) {
+  mkdirSync(path.dirname(lockPath), { recursive: true });
+  const ownerFile = path.join(lockPath, "owner");
+  const owner = { pids: [process.pid], host: hostname(), id: randomUUID() };
+  for (let waited = false; !placeLock(lockPath, JSON.stringify(owner)); waited = true) {
+    if (removeIfStale(lockPath)) continue;
+    if (!waited) process.stderr.write("Waiting for another start that is installing dependencies…\n");
+    await pause(pollMs);
+  }
+  const heartbeat = setInterval(() => touch(ownerFile), heartbeatMs);
+  heartbeat.unref();
+  return {
+    /** npm outlives a script that is killed, and holds the lock for as long as it runs. */
+    alsoHeldBy(pid) {
+      if (pid === undefined) return;
+      owner.pids.push(pid);
+      writeFileSync(`${ownerFile}.next`, JSON.stringify(owner));
+      renameSync(`${ownerFile}.next`, ownerFile);
+    },
+    release() {
+      clearInterval(heartbeat);
+      if (readOwner(lockPath)?.id === owner.id) removeLock(lockPath);
+    },
+  };
+}
+
+/**
+ * False when somebody else's is there.
+ *
+ * @param {string} lockPath
+ * @param {string} owner
+ */
+function placeLock(lockPath, owner) {
+  const draft = `${lockPath}.${randomUUID()}`;
+  mkdirSync(draft);
+  try {
+    writeFileSync(path.join(draft, "owner"), owner);
+    renameSync(draft, lockPath);
+    return true;
+  } catch (error) {
+    if (!["ENOTEMPTY", "EEXIST"].includes(String(errorCode(error)))) throw error;
+    return false;
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} lockPath */
+function removeLock(lockPath) {
+  const discarded = `${lockPath}.${randomUUID()}`;
+  renameSync(lockPath, discarded);
+  rmSync(discarded, { recursive: true, force: true });
+}
+
+/**
+ * Removes the lock of a process that is gone. Two that find it stale at once take turns over `.break`: otherwise the
+ * slower one would remove the lock that the faster one has just taken.
+ *
+ * @param {string} lockPath
+ */
+function removeIfStale(lockPath) {
+  if (!isStale(lockPath)) return false;
+  const turn = `${lockPath}.break`;
+  try {
+    mkdirSync(turn);
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+    if (ageMs(turn) > silenceMs) rmSync(turn, { recursive: true, force: true });
+    return false;
+  }
+  try {
+    if (isStale(lockPath)) removeLock(lockPath);
+    return true;
+  } finally {
+    rmSync(turn, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} lockPath */
+function isStale(lockPath) {
+  const owner = readOwner(lockPath);
+  if (owner === undefined) return false;
+  if (ageMs(path.join(lockPath, "owner")) > silenceMs) return true;
+  return owner.host === hostname() && !owner.pids.some(isRunning);
+}
+
+/**
+ * Undefined when the lock was released meanwhile.
+ *
+ * @param {string} lockPath
+ * @returns {{ pids: number[], host: string, id: string } | undefined}
+ */
+function readOwner(lockPath) {
+  const text = readIfPresent(path.join(lockPath, "owner"));
+  return text === undefined ? undefined : JSON.parse(text);
+}
+
+/** @param {number} pid */
+function isRunning(pid) {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    // Somebody else's process may not be signalled, and runs all the same.
+    return errorCode(error) === "EPERM";
+  }
+  // Where nothing reaps orphans, as in many containers, a process that ended keeps its number as a zombie.
+  return !/^State:\s+[ZX]/m.test(readIfPresent(`/proc/${pid}/status`) ?? "");
+}
+
+/** @param {string} file */
+function ageMs(file) {
+  try {
+    return Date.now() - statSync(file).mtimeMs;
+  } catch {
+    return 0;
+  }
+}
+
+/** @param {string} file */
+function touch(file) {
+  const now = new Date();
+  try {
+    utimesSync(file, now, now);
+  } catch {
+    // The lock was judged stale and removed; the stamp still tells whether the installation is whole.
+  }
+}

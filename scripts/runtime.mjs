@@ -1,0 +1,76 @@
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { exitCodeOfSignal, repositoryRoot } from "./ensure-installed.mjs";
+
+/** The first Node 22 that runs TypeScript without a flag. */
+const oldestMinorOf22 = 18;
+
+/**
+ * Where to find a Node that runs TypeScript: the one installed with the dependencies, else the one running this.
+ *
+ * @param {string} [root]
+ * @param {{ execPath: string, version: string }} [running]
+ * @returns {string | undefined}
+ */
+export function findNode(
+  root = repositoryRoot,
+  running = { execPath: process.execPath, version: process.versions.node },
+) {
+  const pinned = path.join(root, "node_modules", `node-${process.platform}-${process.arch}`, "bin", "node");
+  // It is asked, because a Node built for another C library is there and does not start.
+  if (existsSync(pinned) && spawnSync(pinned, ["--version"]).status === 0) return pinned;
+  return runsTypeScript(running.version) ? running.execPath : undefined;
+}
+
+/** @param {string} version */
+export function runsTypeScript(version) {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major > 22 || (major === 22 && minor >= oldestMinorOf22);
+}
+
+/** Like `findNode`, but where there is none it says what to do and ends the process. */
+export function findNodeOrExit() {
+  const node = findNode();
+  if (node !== undefined) return node;
+  process.stderr.write(
+    `Sluice runs on Node 24, or on 22.${oldestMinorOf22} and later. This is Node ${process.versions.node}, and no Node 24 ` +
+      `for ${process.platform}-${process.arch} came with the dependencies. Install Node 24 and run this again.\n`,
+  );
+  process.exit(1);
+}
+
+/**
+ * The environment in which `node`, and every tool that asks the PATH for it, is the one found.
+ *
+ * @param {string} node
+ * @returns {NodeJS.ProcessEnv}
+ */
+export function environmentFor(node) {
+  const folders = [path.dirname(node), path.join(repositoryRoot, "node_modules", ".bin"), process.env.PATH ?? ""];
+  return { ...process.env, PATH: folders.join(path.delimiter) };
+}
+
+/**
+ * Runs TypeScript from source in this terminal, hands signals on, and ends as it ends.
+ *
+ * @param {string} node
+ * @param {readonly string[]} args
+ */
+export function runInPlace(node, args) {
+  const child = spawn(node, ["-C", "source", ...args], { stdio: "inherit", env: environmentFor(node) });
+  /** @type {readonly NodeJS.Signals[]} */
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+  for (const signal of signals) {
+    process.on(signal, () => {
+      // A terminal sends Ctrl-C to the child as well; handed on, it would arrive twice and mean "at once".
+      if (signal === "SIGINT" && process.stdin.isTTY) return;
+      child.kill(signal);
+    });
+  }
+  child.once("error", (error) => {
+    process.stderr.write(`${node} does not start: ${error.message}\n`);
+    process.exit(1);
+  });
+  child.once("exit", (code, signal) => process.exit(code ?? exitCodeOfSignal(signal)));
+}

@@ -1,0 +1,122 @@
+// npm test: everything that must hold before a change is merged. npm test -- <filter> runs the matching tests alone.
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { ensureInstalled, exitCodeOfSignal, repositoryRoot } from "./ensure-installed.mjs";
+import { environmentFor, findNodeOrExit } from "./runtime.mjs";
+import { countTests } from "./test-count.mjs";
+
+const filter = process.argv.slice(2);
+let passed = 0;
+let failed = 0;
+
+await step("install", async () => {
+  try {
+    await ensureInstalled();
+    return true;
+  } catch (error) {
+    process.stdout.write(`${error instanceof Error ? error.message : error}\n`);
+    return false;
+  }
+});
+if (failed > 0) finish();
+const node = findNodeOrExit();
+
+if (filter.length === 0) {
+  await step("types", () => run("tsc", ["-b"]));
+  await step("lint and format", () => run("biome", ["check", "--error-on-warnings"]));
+  await step("generated files", () => run("node", ["scripts/generate.mjs", "--check"]));
+}
+await runTests();
+
+finish();
+
+/** @returns {never} */
+function finish() {
+  process.stdout.write(`\n${passed} passed, ${failed} failed\n`);
+  process.exit(failed === 0 ? 0 : 1);
+}
+
+/**
+ * @param {string} name
+ * @param {() => Promise<boolean>} check
+ */
+async function step(name, check) {
+  const startedMs = performance.now();
+  const ok = await check();
+  if (ok) passed += 1;
+  else failed += 1;
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+  process.stdout.write(`${ok ? "✓" : "✗"} ${name} (${seconds} s)\n`);
+}
+
+/** Counted test by test; the run itself counts, as failed, only when it breaks outside of any. */
+async function runTests() {
+  const folder = mkdtempSync(path.join(tmpdir(), "sluice-test-"));
+  const report = path.join(folder, "report.json");
+  try {
+    const args = ["run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`, ...filter];
+    const ok = await run("vitest", args, "inherit");
+    const count = countTests(readReport(report), {
+      ok,
+      byName: filter.some((arg) => /^(-t|--testNamePattern)/.test(arg)),
+    });
+    passed += count.passed;
+    failed += count.failed;
+    for (const problem of count.problems) process.stdout.write(`✗ ${problem}\n`);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * @param {string} file
+ * @returns {unknown}
+ */
+function readReport(file) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Whether the tool ended with 0. What it prints is shown only when it did not, unless it is inherited.
+ *
+ * @param {string} tool
+ * @param {readonly string[]} args
+ * @param {"pipe" | "inherit"} output
+ * @returns {Promise<boolean>}
+ */
+function run(tool, args, output = "pipe") {
+  return new Promise((resolve) => {
+    const child = spawn(tool, args, {
+      cwd: repositoryRoot,
+      env: environmentFor(node),
+      stdio: ["ignore", output, output],
+    });
+    /** @param {NodeJS.Signals} signal */
+    const interrupt = (signal) => {
+      child.kill(signal);
+      process.exit(exitCodeOfSignal(signal));
+    };
+    process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
+    let text = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (chunk) => {
+        text += chunk;
+      });
+    }
+    child.once("error", (error) => {
+      process.stdout.write(`${tool} does not start: ${error.message}\n`);
+      resolve(false);
+    });
+    child.once("close", (code) => {
+      process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+      if (code !== 0) process.stdout.write(text);
+      resolve(code === 0);
+    });
+  });
+}

@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+import { findForbiddenImports } from "./import-arrows.ts";
+import { readSourceTree } from "./source-tree.ts";
+
+const manifest = ["packages/server/package.json", '{ "dependencies": { "fastify": "5" } }'] as const;
+
+function problemsOf(file: string, text: string): readonly string[] {
+  return findForbiddenImports(new Map([manifest, [file, text]]));
+}
+
+describe("import arrows", () => {
+  it("hold everywhere in this repository", () => {
+    expect(findForbiddenImports(readSourceTree())).toEqual([]);
+  });
+
+  it.each([
+    ["a Node module in core", "packages/core/src/a.ts", 'import { readFile } from "node:fs";'],
+    ["an npm package in core", "packages/core/src/a.ts", 'export { parse } from "yaml";'],
+    ["a type from an npm package in core", "packages/core/src/a.ts", 'import type { Node } from "yaml";'],
+    ["a type by import() in core", "packages/core/src/a.ts", 'export type A = import("yaml").Node;'],
+    ["an import() in core", "packages/core/src/a.ts", 'const fs = await import("node:fs");'],
+    ["another npm package in policy-text", "packages/core/src/policy-text/a.ts", 'import "fastify";'],
+    ["the server in core", "packages/core/src/a.ts", 'import { serve } from "@sluice/server";'],
+    ["core by its own name in core", "packages/core/src/a.ts", 'import { check } from "sluice";'],
+    ["the bench in the server", "packages/server/src/a.ts", 'import "@sluice/bench";'],
+    ["core's source in the server", "packages/server/src/a.ts", 'import "../../core/src/clock.ts";'],
+    ["core's source in a test of the server", "packages/server/src/a.test.ts", 'import "../../core/src/clock.ts";'],
+    ["core's source in a whole-system test", "tests/a.test.ts", 'import "../packages/core/src/clock.ts";'],
+    ["files outside of packages in the server", "packages/server/src/a.ts", 'import "../../../scripts/start.mjs";'],
+    ["an undeclared npm package in the server", "packages/server/src/a.ts", 'import "left-pad";'],
+    ["the server in the bench", "bench/a.ts", 'import "@sluice/server";'],
+  ])("forbid %s", (_what, file, text) => {
+    expect(problemsOf(file, text)).toHaveLength(1);
+  });
+
+  it.each([
+    ["yaml in policy-text", "packages/core/src/policy-text/a.ts", 'import { parse } from "yaml";'],
+    ["a neighbour in the same package", "packages/core/src/match/a.ts", 'import "../clock.ts";'],
+    ["core in the server", "packages/server/src/a.ts", 'import "sluice/policy-text";'],
+    ["a declared npm package in the server", "packages/server/src/a.ts", 'import "fastify";'],
+    ["vitest in a test of core", "packages/core/src/a.test.ts", 'import { it } from "vitest";'],
+    ["core in the bench", "bench/a.ts", 'import "sluice";'],
+  ])("allow %s", (_what, file, text) => {
+    expect(problemsOf(file, text)).toEqual([]);
+  });
+
+  it("want a row for every package", () => {
+    expect(problemsOf("packages/new/package.json", "{}")).toHaveLength(1);
+  });
+});

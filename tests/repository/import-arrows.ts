@@ -1,0 +1,86 @@
+import { findImports, resolveRelative } from "./module-syntax.ts";
+import { isTest, isTypeScript, type SourceTree } from "./source-tree.ts";
+
+interface Arrows {
+  /** Where the package lives. */
+  readonly folder: string;
+  /** Its npm name, by which others import it. */
+  readonly name: string;
+  /** Workspace packages that it may import. */
+  readonly packages: readonly string[];
+  /** Whether it may import Node's own modules and the npm packages that it declares. */
+  readonly outside: boolean;
+  /** Folders that may import one npm package more. */
+  readonly exceptions?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Which package may import what. A package that is not in this table may not exist. */
+export const arrows: readonly Arrows[] = [
+  {
+    folder: "packages/core",
+    name: "sluice",
+    packages: [],
+    outside: false,
+    exceptions: { "packages/core/src/policy-text": ["yaml"] },
+  },
+  { folder: "packages/server", name: "@sluice/server", packages: ["sluice"], outside: true },
+  { folder: "bench", name: "@sluice/bench", packages: ["sluice"], outside: true },
+];
+
+/** Every import that leaves its package by a way it may not, one line each. */
+export function findForbiddenImports(tree: SourceTree): readonly string[] {
+  const problems: string[] = [];
+  for (const [file, text] of tree) {
+    if (file.startsWith("packages/") && file.endsWith("/package.json") && arrowsOf(file) === undefined) {
+      problems.push(`${file}: the package has no row in the table of import arrows`);
+    }
+    if (!isTypeScript(file)) continue;
+    for (const { specifier, line } of findImports(text)) {
+      const why = whyForbidden(tree, file, specifier);
+      if (why !== undefined) problems.push(`${file}:${line} imports ${specifier}: ${why}`);
+    }
+  }
+  return problems;
+}
+
+function whyForbidden(tree: SourceTree, file: string, specifier: string): string | undefined {
+  const own = arrowsOf(file);
+  if (specifier.startsWith(".")) {
+    const other = arrowsOf(resolveRelative(file, specifier));
+    if (other !== undefined && other !== own) return `reaches into ${other.folder}; import "${other.name}" instead`;
+    if (own !== undefined && other === undefined) return `leaves ${own.folder}`;
+    return undefined;
+  }
+  const name = packageNameOf(specifier);
+  // Code outside of packages, and tests, may use whatever is installed.
+  if (own === undefined || isTest(file)) return undefined;
+  if (name === own.name) return "a package imports its own files by relative paths";
+  if (arrows.some((row) => row.name === name)) {
+    return own.packages.includes(name) ? undefined : `${own.folder} may not import ${name}`;
+  }
+  for (const [folder, names] of Object.entries(own.exceptions ?? {})) {
+    if (file.startsWith(`${folder}/`) && names.includes(name)) return undefined;
+  }
+  if (!own.outside) return `${own.folder} imports nothing`;
+  if (specifier.startsWith("node:")) return undefined;
+  return declaresDependency(tree, own.folder, name) ? undefined : `${own.folder}/package.json does not list ${name}`;
+}
+
+function arrowsOf(file: string): Arrows | undefined {
+  return arrows.find((row) => file.startsWith(`${row.folder}/`));
+}
+
+/** `@scope/name` of `@scope/name/sub/path`. */
+function packageNameOf(specifier: string): string {
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+function declaresDependency(tree: SourceTree, folder: string, name: string): boolean {
+  const manifest: unknown = JSON.parse(tree.get(`${folder}/package.json`) ?? "{}");
+  if (typeof manifest !== "object" || manifest === null) return false;
+  const { dependencies = {}, peerDependencies = {} } = manifest as Record<string, Record<string, string> | undefined>;
+  return name in dependencies || name in peerDependencies;
+}

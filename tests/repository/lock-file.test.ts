@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { findLockProblems } from "./lock-file.ts";
+import { readSourceTree } from "./source-tree.ts";
+
+function problemsOf(wanted: Record<string, string>, locked: Record<string, string>): readonly string[] {
+  return findLockProblems(
+    new Map([
+      ["packages/a/package.json", JSON.stringify({ dependencies: wanted })],
+      ["package-lock.json", JSON.stringify({ packages: { "packages/a": { dependencies: locked } } })],
+    ]),
+  );
+}
+
+describe("the lock file", () => {
+  it("agrees with every package.json of this repository", () => {
+    expect(findLockProblems(readSourceTree())).toEqual([]);
+  });
+
+  it("is seen to lack a dependency, to have one too many, and to have another version", () => {
+    expect(problemsOf({ yaml: "2.9.1" }, {})).toHaveLength(1);
+    expect(problemsOf({}, { yaml: "2.9.1" })).toHaveLength(1);
+    expect(problemsOf({ yaml: "2.9.2" }, { yaml: "2.9.1" })).toHaveLength(1);
+    expect(problemsOf({ yaml: "2.9.1" }, { yaml: "2.9.1" })).toEqual([]);
+  });
+
+  it("is of no use for a version that is not pinned", () => {
+    expect(problemsOf({ yaml: "^2.9.1" }, { yaml: "^2.9.1" })).toHaveLength(1);
+  });
+});

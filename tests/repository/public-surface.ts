@@ -1,0 +1,50 @@
+import { isNode, parseModule, resolveRelative, type SyntaxNode } from "./module-syntax.ts";
+import { readSourceTree, type SourceTree } from "./source-tree.ts";
+
+/** The modules that people import by name: what they export is a promise. */
+const entries = [
+  { name: "sluice", file: "packages/core/src/index.ts" },
+  { name: "sluice/policy-text", file: "packages/core/src/policy-text/index.ts" },
+  { name: "sluice/testing", file: "packages/core/src/testing/index.ts" },
+];
+
+/** The exported names of every entry, one a line: what public-surface.txt holds. */
+export function renderSurface(tree: SourceTree = readSourceTree()): string {
+  const sections = entries.map(({ name, file }) => `${[`# ${name}`, ...findExports(tree, file)].join("\n")}\n`);
+  return sections.join("\n");
+}
+
+/** `value name` or `type name` for each export, sorted, followed through `export *`. */
+export function findExports(tree: SourceTree, file: string): readonly string[] {
+  const text = tree.get(file);
+  if (text === undefined) throw new Error(`${file} is not there`);
+  const found = new Set<string>();
+  for (const node of parseModule(text).body as SyntaxNode[]) {
+    for (const name of exportsOf(tree, file, node)) found.add(name);
+  }
+  return [...found].sort();
+}
+
+function exportsOf(tree: SourceTree, file: string, node: SyntaxNode): readonly string[] {
+  if (node.type === "ExportDefaultDeclaration") return ["value default"];
+  if (node.type === "ExportAllDeclaration") {
+    if (isNode(node.exported)) return [`${node.exportKind} ${node.exported.name}`];
+    const source = isNode(node.source) ? String(node.source.value) : "";
+    const all = findExports(tree, resolveRelative(file, source));
+    return node.exportKind === "type" ? all.map((line) => line.replace(/^value /, "type ")) : all;
+  }
+  if (node.type !== "ExportNamedDeclaration") return [];
+  const names: string[] = [];
+  for (const specifier of node.specifiers as SyntaxNode[]) {
+    const kind = node.exportKind === "type" ? "type" : specifier.exportKind;
+    if (isNode(specifier.exported)) names.push(`${kind} ${specifier.exported.name}`);
+  }
+  if (isNode(node.declaration))
+    names.push(...declaredNames(node.declaration).map((name) => `${node.exportKind} ${name}`));
+  return names;
+}
+
+function declaredNames(declaration: SyntaxNode): readonly string[] {
+  const declared = Array.isArray(declaration.declarations) ? declaration.declarations : [declaration];
+  return declared.map((one) => (isNode(one) && isNode(one.id) ? String(one.id.name) : "?"));
+}
