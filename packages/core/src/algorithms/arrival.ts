@@ -1,0 +1,102 @@
+import type { CompiledWindow } from "../match/compiled.ts";
+import { ceilToGrid, floorToGrid } from "./time-grid.ts";
+import type { WindowVerdict } from "./window-verdict.ts";
+
+/**
+ * GCRA, token bucket and leaky bucket are one piece of mathematics. The counter is a single instant, the *theoretical
+ * arrival*: when the cost taken so far would all have arrived had it come at exactly the limit's rate.
+ *
+ *     ahead        = max(theoreticalArrival − now, 0)        how full the leaky bucket is, in time
+ *     nextArrival  = now + ahead + worth(cost)
+ *     allowedFrom  = nextArrival − tolerance                 tolerance = worth(burst)
+ *     remaining    = (tolerance − ahead) × limit / per       how many tokens the token bucket holds
+ *
+ * An arrival in the past is an idle counter, the same as an absent one.
+ *
+ * A debt (see `chargeArrival`) is stored as the negated instant. Without that mark an arrival further ahead than the
+ * tolerance cannot come from this limit: the limit was lowered or the clock stepped back, and it is brought back to
+ * the tolerance, a counter that is just used up. Nobody is locked out by an edit or a clock.
+ */
+
+/** The instant nothing was ever counted. */
+export const neverArrived = 0;
+
+/** The time a cost is worth at the window's rate, rounded up: rounding is always on the strict side. */
+function worthMs(window: CompiledWindow, cost: number): number {
+  return cost === 1 ? window.intervalMs : ceilToGrid((cost * window.perMs) / window.source.limit);
+}
+
+/**
+ * Rounding up each cost would let a bucket of 3/s hold 2.999999 after a second, and refuse the third request. The
+ * tolerance carries enough slack for about a thousand roundings: at most a microsecond, and never more than a
+ * thousandth of one unit of cost.
+ */
+export function compileArrival(
+  limit: number,
+  perMs: number,
+  burst: number,
+): { intervalMs: number; toleranceMs: number } {
+  const exactIntervalMs = perMs / limit;
+  const slackMs = floorToGrid(Math.min(2 ** -10, exactIntervalMs / 1024));
+  return { intervalMs: ceilToGrid(exactIntervalMs), toleranceMs: ceilToGrid(burst * exactIntervalMs) + slackMs };
+}
+
+function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number): number {
+  if (arrivalMs >= 0) {
+    const ahead = arrivalMs - nowMs;
+    return ahead <= 0 ? 0 : Math.min(ahead, window.toleranceMs);
+  }
+  const ahead = -arrivalMs - nowMs;
+  if (ahead <= 0) return 0;
+  return ahead <= 2 * window.toleranceMs ? ahead : window.toleranceMs;
+}
+
+function left(window: CompiledWindow, aheadMs: number): number {
+  const units = Math.floor(((window.toleranceMs - aheadMs) * window.source.limit) / window.perMs);
+  // The slack is for rounding, not for show; and debt is no negative quantity of requests.
+  return Math.min(Math.max(units, 0), Math.floor(window.capacity));
+}
+
+export function decideArrival(window: CompiledWindow, arrivalMs: number, cost: number, nowMs: number): WindowVerdict {
+  const ahead = aheadMs(window, arrivalMs, nowMs);
+  const aheadAfter = ahead + worthMs(window, cost);
+  const waitMs = aheadAfter - window.toleranceMs;
+  const fits = cost > window.capacity ? "never" : waitMs <= 0 ? "now" : "later";
+  return {
+    fits,
+    remaining: left(window, ahead),
+    remainingAfter: left(window, aheadAfter),
+    retryAfterMs: fits === "now" ? 0 : fits === "later" ? Math.ceil(waitMs) : Number.POSITIVE_INFINITY,
+    resetAfterMs: Math.ceil(ahead),
+    resetAfterTakeMs: Math.ceil(aheadAfter),
+    queuePosition: window.leaky ? Math.ceil((aheadAfter * window.source.limit) / window.perMs - 1e-3) : 0,
+    queueDelayMs: window.leaky ? Math.ceil(ahead) : 0,
+    word0: nowMs + aheadAfter,
+    word1: 0,
+    word2: 0,
+  };
+}
+
+/** Takes unconditionally. Beyond the tolerance it is debt, and debt is bounded by one more tolerance. */
+export function chargeArrival(window: CompiledWindow, arrivalMs: number, cost: number, nowMs: number): number {
+  const aheadAfter = aheadMs(window, arrivalMs, nowMs) + worthMs(window, cost);
+  if (aheadAfter <= window.toleranceMs) return nowMs + aheadAfter;
+  return -(nowMs + Math.min(aheadAfter, 2 * window.toleranceMs));
+}
+
+/**
+ * Gives a take back. `takenArrivalMs` is the arrival that the take left behind. Until that instant the counter cannot
+ * have been idle since, so the cost is still in it in full; from then on, or if the counter has been reset or brought
+ * back since, the give-back is void (undefined).
+ */
+export function giveArrival(
+  window: CompiledWindow,
+  arrivalMs: number,
+  cost: number,
+  takenArrivalMs: number,
+  nowMs: number,
+): number | undefined {
+  if (nowMs >= takenArrivalMs || Math.abs(arrivalMs) < takenArrivalMs) return undefined;
+  const aheadAfter = Math.max(aheadMs(window, arrivalMs, nowMs) - worthMs(window, cost), 0);
+  return aheadAfter > window.toleranceMs ? -(nowMs + aheadAfter) : nowMs + aheadAfter;
+}

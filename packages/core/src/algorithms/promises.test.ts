@@ -1,0 +1,317 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ManualClock } from "../clock.ts";
+import { MemoryCounters } from "../counters/memory-counters.ts";
+import type { Algorithm, Window } from "../policy/policy.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
+import { SlidingLog } from "./sliding-log.ts";
+
+/** What users rely on, for every algorithm, over random limits and random traffic. */
+
+const buckets = ["gcra", "token_bucket", "leaky_bucket"] as const;
+const all: readonly Algorithm[] = [...buckets, "fixed_window", "sliding_window", "sliding_log"];
+
+interface Call {
+  readonly afterMs: number;
+  readonly cost: number;
+}
+
+const calls: fc.Arbitrary<Call[]> = fc.array(
+  fc.record({
+    // Instants between whole milliseconds too: clocks do not tick in milliseconds.
+    afterMs: fc.oneof(
+      fc.constant(0),
+      fc.nat(40),
+      fc.nat(3000),
+      fc.nat(8000).map((eighths) => eighths / 8),
+    ),
+    cost: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 12 })),
+  }),
+  { minLength: 1, maxLength: 60 },
+);
+
+const perMs = fc.constantFrom(1, 7, 100, 500, 999, 1000, 1900, 10_000);
+
+function windowFor(algorithm: Algorithm): fc.Arbitrary<Window> {
+  const bucket = (buckets as readonly Algorithm[]).includes(algorithm);
+  return fc
+    .record({
+      limit: bucket
+        ? fc.oneof(fc.integer({ min: 1, max: 20 }), fc.constantFrom(0.3, 2.78, 16.67, 333))
+        : fc.integer({ min: 1, max: 20 }),
+      per: perMs,
+      burst: fc.integer({ min: 1, max: 25 }),
+    })
+    .map(({ limit, per, burst }) => windowOf(limit, per, bucket ? burst : limit));
+}
+
+function open(algorithm: Algorithm, windows: readonly Window[]) {
+  const clock = new ManualClock(conversationStartMs, 1000);
+  const store = new MemoryCounters({ clock });
+  const limit = compileTestLimit({ algorithm, windows });
+  return {
+    clock,
+    store,
+    limit,
+    take: (cost: number) => store.take([resolvedLimit(limit, "u", cost)]),
+    peek: (cost: number) => store.peek([resolvedLimit(limit, "u", cost)]),
+  };
+}
+
+/** Costs that passed, and when, in milliseconds from the start. */
+function admitted(
+  algorithm: Algorithm,
+  windows: readonly Window[],
+  traffic: readonly Call[],
+): { at: number; cost: number }[] {
+  const { clock, take } = open(algorithm, windows);
+  const passed: { at: number; cost: number }[] = [];
+  let at = 0;
+  for (const { afterMs, cost } of traffic) {
+    clock.advance(afterMs);
+    at += afterMs;
+    if (take(cost).taken) passed.push({ at, cost });
+  }
+  return passed;
+}
+
+/** What each algorithm promises to admit at most between two admissions, both included. */
+function mostBetween(algorithm: Algorithm, window: Window, fromMs: number, toMs: number): number {
+  const per = window.per.kind === "ms" ? window.per.ms : Number.NaN;
+  const elapsedMs = toMs - fromMs;
+  const windowIndex = (at: number): number => Math.floor((conversationStartMs + Math.floor(at)) / per);
+  switch (algorithm) {
+    case "fixed_window":
+      return window.limit * (windowIndex(toMs) - windowIndex(fromMs) + 1);
+    case "sliding_window":
+      return window.limit + (window.limit * elapsedMs) / per + 1e-6;
+    case "sliding_log":
+      return elapsedMs < per ? window.limit : Number.POSITIVE_INFINITY;
+    default:
+      return window.burst + (window.limit * (elapsedMs + 0.001)) / per;
+  }
+}
+
+function expectNoIntervalOverrun(
+  algorithm: Algorithm,
+  window: Window,
+  passed: readonly { at: number; cost: number }[],
+): void {
+  for (let from = 0; from < passed.length; from++) {
+    let sum = 0;
+    for (let to = from; to < passed.length; to++) {
+      sum += passed[to]!.cost;
+      if (sum > mostBetween(algorithm, window, passed[from]!.at, passed[to]!.at)) {
+        expect.fail(`${sum} passed between ${passed[from]!.at} and ${passed[to]!.at} ms`);
+      }
+    }
+  }
+}
+
+describe("never more than the limit allows, in any interval", () => {
+  const promise: Record<Algorithm, string> = {
+    gcra: "burst + rate × elapsed, to a microsecond",
+    token_bucket: "burst + rate × elapsed, to a microsecond",
+    leaky_bucket: "burst + rate × elapsed, to a microsecond",
+    fixed_window: "the limit in each aligned window",
+    sliding_window: "limit + rate × elapsed",
+    sliding_log: "the limit in any interval shorter than the window",
+  };
+  for (const algorithm of all) {
+    it(`${algorithm}: at most ${promise[algorithm]}`, () => {
+      fc.assert(
+        fc.property(windowFor(algorithm), calls, (window, traffic) => {
+          expectNoIntervalOverrun(algorithm, window, admitted(algorithm, [window], traffic));
+        }),
+        { numRuns: 300 },
+      );
+    });
+  }
+
+  it("sliding_log: thousands of entries merge, count no less than they should, and are freed at most per/256 late", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(256, 1000, 2000, 10_000),
+        fc.array(fc.nat(9), { minLength: 600, maxLength: 1500 }),
+        (per, gaps) => {
+          const log = new SlidingLog();
+          const times: number[] = [];
+          const countSince = (ms: number): number => times.filter((at) => at > ms).length;
+          let at = 0;
+          for (const gap of gaps) {
+            at += gap;
+            log.settle(at, per);
+            log.add(at, 1, per);
+            times.push(at);
+            if (log.total < countSince(at - per) || log.total > countSince(at - per - per / 256)) {
+              expect.fail(`${log.total} counted at ${at} ms`);
+            }
+            if (log.size > 257) expect.fail(`${log.size} entries`);
+          }
+        },
+      ),
+      { numRuns: 20 },
+    );
+  });
+});
+
+describe("retry-after is exact: refused before it, allowed at it", () => {
+  for (const algorithm of all) {
+    it(algorithm, () => {
+      fc.assert(
+        fc.property(fc.array(windowFor(algorithm), { minLength: 1, maxLength: 3 }), calls, (windows, traffic) => {
+          const { clock, take, peek } = open(algorithm, windows);
+          for (const { afterMs, cost } of traffic) {
+            clock.advance(afterMs);
+            const { taken, outcomes } = take(cost);
+            const { fits, retryAfterMs } = outcomes[0]!;
+            if (taken) expect(retryAfterMs).toBe(0);
+            else if (fits === "never") {
+              expect(cost).toBeGreaterThan(Math.min(...windows.map((window) => window.burst)));
+              expect(retryAfterMs).toBe(Number.POSITIVE_INFINITY);
+            } else {
+              expect(Number.isInteger(retryAfterMs) && retryAfterMs >= 1).toBe(true);
+              clock.advance(retryAfterMs - 1);
+              expect(peek(cost).outcomes[0]!.fits).toBe("later");
+              clock.advance(1);
+              expect(peek(cost).outcomes[0]!.fits).toBe("now");
+            }
+          }
+        }),
+      );
+    });
+  }
+});
+
+describe("remaining is exactly the largest cost that passes", () => {
+  for (const algorithm of all) {
+    it(algorithm, () => {
+      fc.assert(
+        fc.property(windowFor(algorithm), calls, (window, traffic) => {
+          const { clock, take, peek } = open(algorithm, [window]);
+          for (const { afterMs, cost } of traffic) {
+            clock.advance(afterMs);
+            const { remaining } = take(cost).outcomes[0]!;
+            if (remaining > 0) expect(peek(remaining).outcomes[0]!.fits).toBe("now");
+            expect(peek(remaining + 1).outcomes[0]!.fits).not.toBe("now");
+          }
+        }),
+      );
+    });
+  }
+});
+
+describe("a preview changes nothing", () => {
+  for (const algorithm of all) {
+    it(algorithm, () => {
+      fc.assert(
+        fc.property(windowFor(algorithm), calls, (window, traffic) => {
+          const quiet = open(algorithm, [window]);
+          const peeked = open(algorithm, [window]);
+          for (const { afterMs, cost } of traffic) {
+            quiet.clock.advance(afterMs);
+            peeked.clock.advance(afterMs);
+            peeked.peek(cost);
+            peeked.peek(1);
+            expect(peeked.take(cost)).toEqual(quiet.take(cost));
+          }
+        }),
+      );
+    });
+  }
+});
+
+describe("a give-back never admits more", () => {
+  for (const algorithm of all) {
+    it(algorithm, () => {
+      const gives = fc.array(fc.tuple(fc.nat(500), fc.integer({ min: 1, max: 6 }), fc.boolean()), {
+        minLength: 1,
+        maxLength: 40,
+      });
+      fc.assert(
+        fc.property(windowFor(algorithm), gives, (window, traffic) => {
+          const { clock, store, limit } = open(algorithm, [window]);
+          const kept: { at: number; cost: number }[] = [];
+          let at = 0;
+          for (const [afterMs, cost, gave] of traffic) {
+            clock.advance(afterMs);
+            at += afterMs;
+            const answer = store.take([resolvedLimit(limit, "u", cost)], { receipt: true });
+            if (!answer.taken) continue;
+            const later = gave ? afterMs % 50 : 0;
+            clock.advance(later);
+            // What was given back in time has not been used; what was void has.
+            if (!gave || !store.give(answer.receipt!)) kept.push({ at, cost });
+            at += later;
+          }
+          expectNoIntervalOverrun(algorithm, window, kept);
+        }),
+      );
+    });
+  }
+});
+
+describe("all or nothing", () => {
+  it("a random set of limits of any algorithm charges all or none", () => {
+    const limits = fc.array(
+      fc.constantFrom(...all).chain((algorithm) => windowFor(algorithm).map((window) => ({ algorithm, window }))),
+      { minLength: 2, maxLength: 5 },
+    );
+    fc.assert(
+      fc.property(limits, calls, (specs, traffic) => {
+        const clock = new ManualClock(conversationStartMs, 0);
+        const store = new MemoryCounters({ clock });
+        const compiled = specs.map(({ algorithm, window }, i) =>
+          compileTestLimit({ algorithm, windows: [window], policy: `p${i}` }),
+        );
+        const asked = (cost: number) => compiled.map((limit) => resolvedLimit(limit, "u", cost));
+        for (const { afterMs, cost } of traffic) {
+          clock.advance(afterMs);
+          const before = store.peek(asked(1)).outcomes.map((outcome) => outcome.remaining);
+          const { taken, outcomes } = store.take(asked(cost));
+          const after = store.peek(asked(1)).outcomes.map((outcome) => outcome.remaining);
+          expect(taken).toBe(outcomes.every((outcome) => outcome.fits === "now"));
+          if (taken) expect(after).toEqual(before.map((left) => left - cost));
+          else expect(after).toEqual(before);
+        }
+      }),
+    );
+  });
+});
+
+describe("clock steps lock nobody out and give no more than one burst", () => {
+  for (const algorithm of all) {
+    it(`${algorithm}: the whole clock steps back, or the wall clock alone steps either way`, () => {
+      const steps = fc.array(
+        fc.tuple(fc.constantFrom("back", "wall-back", "wall-forward"), fc.integer({ min: 1, max: 10_000_000 })),
+        { minLength: 1, maxLength: 5 },
+      );
+      fc.assert(
+        fc.property(windowFor(algorithm), steps, (window, moves) => {
+          const { clock, take } = open(algorithm, [window]);
+          const per = window.per.kind === "ms" ? window.per.ms : 0;
+          let admittedCost = 0;
+          let elapsedMs = 0;
+          const exhaust = (): void => {
+            while (take(1).taken) admittedCost += 1;
+          };
+          exhaust();
+          for (const [kind, ms] of moves) {
+            if (kind === "back") clock.advance(-ms);
+            else clock.stepWall(kind === "wall-back" ? -ms : ms);
+            exhaust();
+            clock.advance(1500);
+            elapsedMs += 1500;
+            exhaust();
+          }
+          // Aligned windows may begin anew with each step of the wall clock: one window's worth each time.
+          const windows = window.burst * (2 + 2 * moves.length);
+          expect(admittedCost).toBeLessThanOrEqual(windows + (window.limit * (elapsedMs + 1)) / per);
+          // And after two windows of quiet everybody gets in again.
+          clock.advance(2 * per + (2 * window.burst * per) / window.limit + 1001);
+          expect(take(1).taken).toBe(true);
+        }),
+      );
+    });
+  }
+});

@@ -1,0 +1,137 @@
+import type { CompiledWindow } from "../match/compiled.ts";
+import type { WindowVerdict } from "./window-verdict.ts";
+
+/** Up to this many entries are kept one by one; above it they merge. */
+export const maxExactEntries = 256;
+
+/**
+ * Every time and cost of the last window, oldest first. An entry at `t` counts until `t + per`.
+ *
+ * Above 256 entries they merge into slots of per/256, each dated at its newest entry: a merged entry is never freed
+ * early, so nothing is over-admitted, and is freed at most per/256 late. A log never holds more than 257 entries.
+ */
+export class SlidingLog {
+  /** Time and cost, alternating. */
+  #entries: number[] = [];
+  #total = 0;
+
+  get total(): number {
+    return this.#total;
+  }
+
+  get size(): number {
+    return this.#entries.length / 2;
+  }
+
+  get newestMs(): number {
+    return this.#entries.length === 0 ? 0 : this.#entries[this.#entries.length - 2]!;
+  }
+
+  timeAt(index: number): number {
+    return this.#entries[2 * index]!;
+  }
+
+  costAt(index: number): number {
+    return this.#entries[2 * index + 1]!;
+  }
+
+  /** Drops what no longer counts, and dates entries from the future (the clock stepped back) now. */
+  settle(nowMs: number, perMs: number): void {
+    const entries = this.#entries;
+    let kept = 0;
+    while (kept < entries.length && entries[kept]! <= nowMs - perMs) {
+      this.#total -= entries[kept + 1]!;
+      kept += 2;
+    }
+    if (kept > 0) entries.splice(0, kept);
+    for (let i = entries.length - 2; i >= 0 && entries[i]! > nowMs; i -= 2) entries[i] = nowMs;
+  }
+
+  /** Adds a cost at a time no earlier than the newest entry's. */
+  add(nowMs: number, cost: number, perMs: number): void {
+    const entries = this.#entries;
+    const slotMs = perMs / maxExactEntries;
+    const last = entries.length - 2;
+    this.#total += cost;
+    if (last >= 0 && entries[last] === nowMs) {
+      entries[last + 1]! += cost;
+      return;
+    }
+    entries.push(nowMs, cost);
+    if (this.size > maxExactEntries) this.#merge(slotMs);
+  }
+
+  /** Takes a cost back out of the entry it was counted in: the first that is dated at or after it. */
+  remove(takenMs: number, cost: number): boolean {
+    const entries = this.#entries;
+    for (let i = 0; i < entries.length; i += 2) {
+      if (entries[i]! < takenMs) continue;
+      if (entries[i + 1]! < cost) return false;
+      entries[i + 1]! -= cost;
+      this.#total -= cost;
+      if (entries[i + 1] === 0) entries.splice(i, 2);
+      return true;
+    }
+    return false;
+  }
+
+  #merge(slotMs: number): void {
+    const merged: number[] = [];
+    let slot = Number.NEGATIVE_INFINITY;
+    for (let i = 0; i < this.#entries.length; i += 2) {
+      const timeMs = this.#entries[i]!;
+      const cost = this.#entries[i + 1]!;
+      const slotOfEntry = Math.floor(timeMs / slotMs);
+      if (slotOfEntry === slot) {
+        merged[merged.length - 2] = timeMs;
+        merged[merged.length - 1]! += cost;
+      } else {
+        merged.push(timeMs, cost);
+        slot = slotOfEntry;
+      }
+    }
+    this.#entries = merged;
+  }
+}
+
+export function decideLog(
+  window: CompiledWindow,
+  log: SlidingLog | undefined,
+  cost: number,
+  nowMs: number,
+): WindowVerdict {
+  const { capacity, perMs } = window;
+  let used = 0;
+  let first = 0;
+  let size = 0;
+  if (log !== undefined) {
+    size = log.size;
+    used = log.total;
+    while (first < size && log.timeAt(first) <= nowMs - perMs) {
+      used -= log.costAt(first);
+      first += 1;
+    }
+  }
+  const fits = cost > capacity ? "never" : used + cost <= capacity ? "now" : "later";
+  let retryAfterMs = fits === "now" ? 0 : Number.POSITIVE_INFINITY;
+  if (fits === "later" && log !== undefined) {
+    let stillUsed = used;
+    for (let i = first; i < size && stillUsed + cost > capacity; i++) {
+      stillUsed -= log.costAt(i);
+      retryAfterMs = Math.ceil(log.timeAt(i) + perMs - nowMs);
+    }
+  }
+  return {
+    fits,
+    remaining: Math.max(capacity - used, 0),
+    remainingAfter: Math.max(capacity - used - cost, 0),
+    retryAfterMs,
+    resetAfterMs: used === 0 || log === undefined ? 0 : Math.ceil(log.newestMs + perMs - nowMs),
+    resetAfterTakeMs: Math.ceil(perMs),
+    queuePosition: 0,
+    queueDelayMs: 0,
+    word0: nowMs + perMs,
+    word1: 0,
+    word2: 0,
+  };
+}

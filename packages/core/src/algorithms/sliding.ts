@@ -1,0 +1,108 @@
+import type { CompiledWindow } from "../match/compiled.ts";
+import { alignedEndMs } from "./aligned-window.ts";
+import type { WindowVerdict } from "./window-verdict.ts";
+
+/**
+ * The sliding window counter: the current epoch-aligned window's count, and the previous one's weighted by how much of
+ * it a window ending now still covers.
+ *
+ *     used = current + previous × (end − now) / per
+ *
+ * `idleMs` in the state is one window after the end of the current one, when neither count matters any more.
+ */
+
+export interface SlidingState {
+  /** End of the window that holds now. */
+  readonly endMs: number;
+  readonly current: number;
+  readonly previous: number;
+}
+
+export function slidingStateAt(
+  window: CompiledWindow,
+  idleMs: number,
+  current: number,
+  previous: number,
+  nowMs: number,
+  originMs: number,
+): SlidingState {
+  const endMs = alignedEndMs(window.perMs, nowMs, originMs);
+  const countedEndMs = idleMs - window.perMs;
+  // Counts from the future were made before the clock stepped back: they are kept as the current window's.
+  if (countedEndMs >= endMs) return { endMs, current, previous };
+  if (countedEndMs === endMs - window.perMs) return { endMs, current: 0, previous: current };
+  return { endMs, current: 0, previous: 0 };
+}
+
+/** Whether a cost passes `afterMs` from now: the formula multiplied out, so that whole numbers stay whole. */
+function fitsAfter(window: CompiledWindow, at: SlidingState, cost: number, nowMs: number, afterMs: number): boolean {
+  const { capacity, perMs } = window;
+  const untilEndMs = at.endMs - nowMs - afterMs;
+  if (untilEndMs > 0) return at.previous * untilEndMs + (at.current + cost - capacity) * perMs <= 0;
+  if (untilEndMs + perMs > 0) return at.current * (untilEndMs + perMs) + (cost - capacity) * perMs <= 0;
+  return cost <= capacity;
+}
+
+/**
+ * The wait in closed form. If the current count leaves room, the previous one has to fade to
+ * `capacity − current − cost`; if it does not, the wait goes on into the next window, where the current count becomes
+ * the one that fades.
+ */
+function waitMs(window: CompiledWindow, at: SlidingState, cost: number, nowMs: number): number {
+  const { capacity, perMs } = window;
+  const untilEndMs = at.endMs - nowMs;
+  const room = capacity - at.current - cost;
+  const exactMs =
+    room >= 0
+      ? untilEndMs - (room * perMs) / at.previous
+      : untilEndMs + perMs - ((capacity - cost) * perMs) / at.current;
+  let wholeMs = Math.max(1, Math.ceil(exactMs));
+  // Division may land a hair to either side of the millisecond at which `fitsAfter` turns.
+  if (wholeMs > 1 && fitsAfter(window, at, cost, nowMs, wholeMs - 1)) wholeMs -= 1;
+  else if (!fitsAfter(window, at, cost, nowMs, wholeMs)) wholeMs += 1;
+  return wholeMs;
+}
+
+function left(window: CompiledWindow, at: SlidingState, nowMs: number): number {
+  const used = at.current + (at.previous * (at.endMs - nowMs)) / window.perMs;
+  const units = Math.floor(window.capacity - used);
+  if (fitsAfter(window, at, units + 1, nowMs, 0)) return Math.max(units + 1, 0);
+  return Math.max(fitsAfter(window, at, units, nowMs, 0) ? units : units - 1, 0);
+}
+
+function resetMs(window: CompiledWindow, at: SlidingState, nowMs: number): number {
+  if (at.current > 0) return Math.ceil(at.endMs + window.perMs - nowMs);
+  return at.previous > 0 ? Math.ceil(at.endMs - nowMs) : 0;
+}
+
+export function decideSliding(
+  window: CompiledWindow,
+  idleMs: number,
+  current: number,
+  previous: number,
+  cost: number,
+  nowMs: number,
+  originMs: number,
+): WindowVerdict {
+  const at = slidingStateAt(window, idleMs, current, previous, nowMs, originMs);
+  const after: SlidingState = { endMs: at.endMs, current: at.current + cost, previous: at.previous };
+  const fits = cost > window.capacity ? "never" : fitsAfter(window, at, cost, nowMs, 0) ? "now" : "later";
+  return {
+    fits,
+    remaining: left(window, at, nowMs),
+    remainingAfter: left(window, after, nowMs),
+    retryAfterMs: fits === "now" ? 0 : fits === "later" ? waitMs(window, at, cost, nowMs) : Number.POSITIVE_INFINITY,
+    resetAfterMs: resetMs(window, at, nowMs),
+    resetAfterTakeMs: resetMs(window, after, nowMs),
+    queuePosition: 0,
+    queueDelayMs: 0,
+    word0: after.endMs + window.perMs,
+    word1: after.current,
+    word2: after.previous,
+  };
+}
+
+/** Takes unconditionally; debt is bounded by one more capacity in the current window. */
+export function chargeSliding(window: CompiledWindow, at: SlidingState, cost: number): number {
+  return Math.max(at.current, Math.min(at.current + cost, 2 * window.capacity));
+}

@@ -1,0 +1,761 @@
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { ManualClock } from "./clock.ts";
+import type { CounterStore } from "./counters/counter-store.ts";
+import { MemoryCounters } from "./counters/memory-counters.ts";
+import { createLimiter } from "./create-limiter.ts";
+import { renderExplanation } from "./explain.ts";
+import type { Limiter, LimiterOptions } from "./limiter.ts";
+import { MemorySubjectDirectory } from "./subject/subject-directory.ts";
+
+const start = Date.UTC(2026, 0, 15, 12);
+
+function open(
+  document: Record<string, unknown>,
+  options: LimiterOptions = {},
+): { limiter: Limiter; clock: ManualClock } {
+  const clock = new ManualClock(start);
+  return { limiter: createLimiter({ policies: document, clock, ...options }), clock };
+}
+
+const one = (windows: unknown, more: Record<string, unknown> = {}): Record<string, unknown> => ({
+  policies: [{ id: "p", limits: [{ by: ["user"], windows, ...more }] }],
+});
+
+const user = (name: string, more: Record<string, string> = {}): { dimensions: Record<string, string> } => ({
+  dimensions: { user: name, ...more },
+});
+
+describe("a decision", () => {
+  it("carries everything a caller needs", () => {
+    const { limiter } = open({
+      policies: [{ id: "api.read", version: 47, limits: [{ by: ["tenant"], windows: ["100/s burst 200", "3000/m"] }] }],
+    });
+    expect(limiter.checkSync({ dimensions: { tenant: "t7" }, cost: 3 })).toEqual({
+      allowed: true,
+      reason: "within_limits",
+      cost: 3,
+      policy: "api.read",
+      version: 47,
+      scope: "tenant",
+      window: { limit: 100, per: { kind: "ms", ms: 1000 }, burst: 200 },
+      limit: 200,
+      remaining: 197,
+      used: 3,
+      retryAfterMs: undefined,
+      resetAfterMs: 30,
+      resetAtMs: start + 30,
+      queue: undefined,
+      state: "normal",
+      denyCount: 0,
+      replayed: false,
+      preview: false,
+      degraded: undefined,
+      shadow: [],
+      limits: undefined,
+      receipt: undefined,
+    });
+  });
+
+  it("explains a denial by the longest wait and an allowance by the smallest share left", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "minute", limits: [{ by: ["user"], windows: "10/m" }] },
+        { id: "hour", limits: [{ by: ["user"], windows: "12/h" }] },
+      ],
+    });
+    expect(limiter.checkSync({ ...user("u"), cost: 6 })).toMatchObject({
+      allowed: true,
+      policy: "minute",
+      remaining: 4,
+    });
+    expect(limiter.checkSync({ ...user("u"), cost: 8 })).toMatchObject({
+      allowed: false,
+      policy: "hour",
+      remaining: 6,
+    });
+    expect(limiter.checkSync({ ...user("u"), cost: 4 })).toMatchObject({
+      allowed: true,
+      policy: "minute",
+      remaining: 0,
+    });
+  });
+
+  it("answers for every limit when details are asked for", () => {
+    const { limiter } = open({
+      policies: [
+        {
+          id: "p",
+          limits: [
+            { by: ["tenant"], windows: "5/m" },
+            { name: "per-user", by: ["tenant", "user"], windows: "1/m" },
+          ],
+        },
+      ],
+    });
+    const ask = { dimensions: { tenant: "t", user: "u" }, details: true };
+    limiter.checkSync(ask);
+    expect(limiter.checkSync(ask).limits).toMatchObject([
+      { scope: "tenant", subject: "t", allowed: true, remaining: 4 },
+      { scope: "per-user", subject: "t|u", allowed: false, remaining: 0, retryAfterMs: 60_000 },
+    ]);
+  });
+
+  it("is the same by the straight way and by the way round", () => {
+    const requests = fc.array(
+      fc.record({ user: fc.constantFrom("a", "b", ""), cost: fc.integer({ min: 1, max: 5 }), afterMs: fc.nat(400) }),
+      { maxLength: 60 },
+    );
+    fc.assert(
+      fc.property(
+        fc.constantFrom("4/s", "3/s burst 9", "2/s"),
+        fc.constantFrom("gcra", "leaky_bucket"),
+        requests,
+        (windows, algorithm, asked) => {
+          const straight = open(one(windows, { algorithm }));
+          const round = open(one(windows, { algorithm }));
+          for (const { user: name, cost, afterMs } of asked) {
+            straight.clock.advance(afterMs);
+            round.clock.advance(afterMs);
+            const { limits, ...decision } = round.limiter.checkSync({ ...user(name), cost, details: true });
+            expect(limits).toHaveLength(1);
+            expect(straight.limiter.checkSync({ ...user(name), cost })).toEqual({ ...decision, limits: undefined });
+          }
+        },
+      ),
+    );
+  });
+
+  it("comes as a promise too, and so does what the caller got wrong", async () => {
+    const { limiter } = open(one("1/m"));
+    await expect(limiter.check(user("u"))).resolves.toMatchObject({ allowed: true });
+    await expect(limiter.check({ ...user("u"), cost: 0 })).rejects.toMatchObject({ code: "invalid_request" });
+  });
+});
+
+describe("state and deny count", () => {
+  it("warns above 80 %, is normal again under 70 %, throttled at a denial, warning when allowed again", () => {
+    const { limiter, clock } = open(one("10/10s"));
+    const ask = (cost = 1): string => limiter.checkSync({ ...user("u"), cost }).state;
+    expect(ask(8)).toBe("normal");
+    expect(ask()).toBe("warning");
+    clock.advance(2000);
+    expect(ask()).toBe("warning"); // 80 % again: still warning, because it was
+    expect(ask(5)).toBe("throttled");
+    clock.advance(1000);
+    expect(ask()).toBe("warning"); // allowed again at 80 %
+    clock.advance(3000);
+    expect(ask()).toBe("normal"); // 60 %
+  });
+
+  it("counts denied cost in a row, and forgets it at an allowance", () => {
+    const { limiter, clock } = open(one("2/s"));
+    const ask = (cost: number): number => limiter.checkSync({ ...user("u"), cost }).denyCount;
+    expect([ask(2), ask(2), ask(1), ask(2)]).toEqual([0, 2, 3, 5]);
+    clock.advance(500);
+    expect(ask(1)).toBe(0);
+    expect(ask(1)).toBe(1);
+  });
+
+  it("takes the warning threshold from the policy", () => {
+    const { limiter } = open({ policies: [{ id: "p", warn_at: "50%", limits: [{ by: "user", windows: "10/m" }] }] });
+    expect(limiter.checkSync({ ...user("u"), cost: 6 }).state).toBe("warning");
+  });
+
+  it("is not moved by previews", () => {
+    const { limiter } = open(one("1/m"));
+    limiter.checkSync(user("u"));
+    expect(limiter.checkSync({ ...user("u"), preview: true })).toMatchObject({ state: "throttled", denyCount: 1 });
+    expect(limiter.checkSync({ ...user("u"), preview: true })).toMatchObject({ state: "throttled", denyCount: 1 });
+  });
+});
+
+describe("cost", () => {
+  it.each([0, -1, 1.5, 100_001, Number.NaN, "1", null])("refuses %j, naming the field", (cost) => {
+    const { limiter } = open(one("10/m"));
+    expect(() => limiter.checkSync({ ...user("u"), cost: cost as number })).toThrow(
+      /^cost must be a whole number from 1 to 100000/,
+    );
+  });
+
+  it("comes from the most specific pattern of the policy's map, unless the request says", () => {
+    const { limiter } = open({
+      policies: [
+        {
+          id: "p",
+          limits: [{ by: ["user"], windows: "1000/h" }],
+          cost: { "/v1/**": 2, "/v1/{x}/export": 3, "/v1/orders/export": 10, "/v1/orders/*": 5 },
+        },
+      ],
+    });
+    const costOf = (endpoint: string): number => limiter.checkSync(user("u", { endpoint })).cost;
+    expect(["/v1/orders/export", "/v1/orders/7", "/v1/users/export", "/v1/users", "/v2"].map(costOf)).toEqual([
+      10, 5, 3, 2, 1,
+    ]);
+    expect(limiter.checkSync({ ...user("u", { endpoint: "/v1/orders/export" }), cost: 4 }).cost).toBe(4);
+  });
+
+  it("applies as a plain number to requests without an endpoint too", () => {
+    const { limiter } = open({ policies: [{ id: "p", cost: 5, limits: [{ by: "user", windows: "10/m" }] }] });
+    expect(limiter.checkSync(user("u"))).toMatchObject({ cost: 5, remaining: 5 });
+  });
+
+  it("larger than the burst is told it never fits, with no retry-after", () => {
+    const { limiter } = open(one("10/m burst 20"));
+    expect(limiter.checkSync({ ...user("u"), cost: 21 })).toMatchObject({
+      allowed: false,
+      reason: "never_fits",
+      retryAfterMs: undefined,
+      remaining: 20,
+    });
+  });
+});
+
+describe("matching", () => {
+  const orders = (more: Record<string, unknown>): Record<string, unknown> => ({
+    policies: [{ id: "orders", limits: [{ by: ["user"], windows: "1/h" }], ...more }],
+    default: "none",
+  });
+
+  it.each([
+    "/v1/orders/7",
+    "/v1/orders",
+    "/v1/orders/",
+    "//v1///orders",
+    "/v1/./orders",
+    "/v1/x/../orders",
+    "/v1/%6frders",
+    "/V1/Orders",
+    "/v1/orders?x=1",
+    "/v1/orders%2f7",
+    "/v1\\orders",
+    "/v1;a=1/orders",
+    "http://host/v1/orders",
+  ])("cannot be dodged by writing the path as %s", (endpoint) => {
+    const { limiter } = open(orders({ match: { endpoint: "/v1/orders/**" } }));
+    expect(limiter.checkSync(user("u", { endpoint: "/v1/orders" })).allowed).toBe(true);
+    expect(limiter.checkSync(user("u", { endpoint })).allowed).toBe(false);
+  });
+
+  it("does not let an ambiguous path reach an exemption that another reading of it does not have", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "api", match: { endpoint: "/v1/orders" }, limits: [{ by: "user", windows: "1/h" }] },
+        { id: "health", match: { endpoint: "/health/**" }, unlimited: true, replaces: "api" },
+      ],
+    });
+    expect(limiter.checkSync(user("u", { endpoint: "/v1/orders" })).allowed).toBe(true);
+    expect(limiter.checkSync(user("u", { endpoint: "/health/x%2f..%2f..%2fv1%2forders" })).allowed).toBe(false);
+    expect(limiter.checkSync(user("u", { endpoint: "/health/live" }))).toMatchObject({
+      allowed: true,
+      reason: "unlimited",
+    });
+  });
+
+  it("limits a name with an encoded slash by the pattern of a single segment", () => {
+    const { limiter } = open(orders({ match: { endpoint: "/files/{name}" } }));
+    limiter.checkSync(user("u", { endpoint: "/files/a" }));
+    expect(limiter.checkSync(user("u", { endpoint: "/files/a%2Fb" })).allowed).toBe(false);
+  });
+
+  it("asks every policy that matches", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "all", limits: [{ by: "user", windows: "10/h" }] },
+        { id: "v1", match: { endpoint: "/v1/**" }, limits: [{ by: "user", windows: "10/h" }] },
+        { id: "one", match: { endpoint: "/v1/*/items" }, limits: [{ by: "user", windows: "10/h" }] },
+        { id: "exact", match: { endpoint: "/v1/a/items" }, limits: [{ by: "user", windows: "10/h" }] },
+        { id: "other", match: { endpoint: "/v1/a" }, limits: [{ by: "user", windows: "10/h" }] },
+      ],
+    });
+    const { limits } = limiter.checkSync({ ...user("u", { endpoint: "/v1/a/items" }), details: true });
+    expect(limits?.map((limit) => limit.policy).sort()).toEqual(["all", "exact", "one", "v1"]);
+  });
+
+  it("looks at method and dimension values, and takes HEAD for GET", () => {
+    const { limiter } = open(orders({ match: { method: "GET", tenant: ["acme", "zeta"], region: "*" } }));
+    const reason = (dimensions: Record<string, string>): string =>
+      limiter.checkSync({ dimensions: { user: Math.random().toString(), ...dimensions } }).reason;
+    expect(reason({ method: "GET", tenant: "acme", region: "eu" })).toBe("within_limits");
+    expect(reason({ method: "head", tenant: "zeta", region: "us" })).toBe("within_limits");
+    expect(reason({ method: "POST", tenant: "acme", region: "eu" })).toBe("unlimited");
+    expect(reason({ method: "GET", tenant: "other", region: "eu" })).toBe("unlimited");
+    expect(reason({ method: "GET", tenant: "acme" })).toBe("unlimited");
+  });
+
+  it("matches addresses by range", () => {
+    const { limiter } = open(orders({ match: { ip: ["10.0.0.0/8", "2001:db8::/32"] } }));
+    const reason = (ip: string): string => limiter.checkSync(user(ip, { ip })).reason;
+    expect(["10.1.2.3", "::ffff:10.9.9.9", "2001:db8::1", "11.0.0.1"].map(reason)).toEqual([
+      "within_limits",
+      "within_limits",
+      "within_limits",
+      "unlimited",
+    ]);
+  });
+
+  it("keeps domains apart, and an absent domain is `default`", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "a", limits: [{ by: "user", windows: "1/h" }] },
+        { id: "b", domain: "internal", limits: [{ by: "user", windows: "1/h" }] },
+      ],
+    });
+    expect(limiter.checkSync(user("u")).policy).toBe("a");
+    expect(limiter.checkSync({ ...user("u"), domain: "default" })).toMatchObject({ policy: "a", allowed: false });
+    expect(limiter.checkSync({ ...user("u"), domain: "internal" })).toMatchObject({ policy: "b", allowed: true });
+  });
+
+  it("asks the default, 10/s burst 1000 by the request's subject, when nothing matches", () => {
+    const { limiter } = open({ policies: [] });
+    const ask = (dimensions: Record<string, string>): number | undefined =>
+      limiter.checkSync({ dimensions, cost: 400 }).remaining;
+    expect(limiter.checkSync(user("u"))).toMatchObject({ policy: "default", limit: 1000 });
+    expect(ask({ user: "u", ip: "10.0.0.1", endpoint: "/a" })).toBe(599);
+    expect(ask({ user: "u", ip: "10.0.0.2", endpoint: "/b" })).toBe(199);
+    expect(ask({ ip: "10.0.0.1" })).toBe(600);
+    expect(ask({ widget: "w" })).toBe(600);
+    expect(ask({})).toBe(600);
+  });
+
+  it("may be asked for policies by name, one or several, and says which it does not know", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "a", match: { endpoint: "/a" }, limits: [{ by: "user", windows: "9/h" }] },
+        { id: "b", match: { endpoint: "/b" }, limits: [{ by: "user", windows: "9/h" }] },
+      ],
+    });
+    const { limits } = limiter.checkSync({ ...user("u"), policies: ["a", "b", "a"], details: true });
+    expect(limits?.map((limit) => limit.policy)).toEqual(["a", "b"]);
+    expect(() => limiter.checkSync({ ...user("u"), policies: ["a", "c", "d"] })).toThrow(
+      'no policy has the id "c"; no policy has the id "d"',
+    );
+    expect(() => limiter.checkSync({ ...user("u"), policies: [] })).toThrow(
+      "policies must be a list of 1 to 32 policy ids",
+    );
+  });
+
+  it("replaces policies that another one stands for, where it applies", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "standard", limits: [{ by: "user", windows: "1/h" }] },
+        { id: "beta", match: { tenant: "acme" }, replaces: ["standard"], limits: [{ by: "user", windows: "5/h" }] },
+      ],
+    });
+    expect(limiter.checkSync(user("u", { tenant: "acme" }))).toMatchObject({ policy: "beta", remaining: 4 });
+    expect(limiter.checkSync(user("u", { tenant: "other" }))).toMatchObject({ policy: "standard", remaining: 0 });
+  });
+
+  it("applies a policy from its date on", () => {
+    const { limiter, clock } = open(orders({ valid_from: "2026-01-15T12:00:01Z" }));
+    expect(limiter.checkSync(user("u")).reason).toBe("unlimited");
+    clock.advance(1000);
+    expect(limiter.checkSync(user("u")).reason).toBe("within_limits");
+  });
+
+  it("rolls out to a stable share: who is in at 10 % is in at 50 %", () => {
+    const reached = (percent: number): Set<number> => {
+      const { limiter } = open(orders({ rollout: { percent, by: "user" } }));
+      return new Set(
+        Array.from({ length: 2000 }, (_, i) => i).filter(
+          (i) => limiter.checkSync(user(`u${i}`)).reason !== "unlimited",
+        ),
+      );
+    };
+    const [none, ten, fifty, everybody] = [reached(0), reached(10), reached(50), reached(100)];
+    expect(none.size).toBe(0);
+    expect(ten.size).toBeGreaterThan(140);
+    expect(ten.size).toBeLessThan(260);
+    expect([...ten].every((i) => fifty.has(i))).toBe(true);
+    expect(everybody.size).toBe(2000);
+  });
+
+  it("takes {params} of the pattern as dimensions", () => {
+    const { limiter } = open(
+      orders({ match: { endpoint: "/shops/{shop}/**" }, limits: [{ by: ["shop"], windows: "1/h" }] }),
+    );
+    const ask = (endpoint: string): boolean => limiter.checkSync({ dimensions: { endpoint, shop: "spoofed" } }).allowed;
+    expect([ask("/shops/a/x"), ask("/shops/a/y"), ask("/shops/b/x")]).toEqual([true, false, true]);
+  });
+});
+
+describe("lists and missing dimensions", () => {
+  const listed = {
+    policies: [
+      {
+        id: "p",
+        allow: { ip: ["10.0.0.0/8"], user: ["root"] },
+        deny: { user: ["mallory"], ip: "10.6.6.6" },
+        limits: [{ by: "user", windows: "1/h" }],
+      },
+    ],
+  };
+
+  it("denies by name without a retry-after, and lets those pass that are allowed; deny goes first", () => {
+    const { limiter } = open(listed);
+    expect(limiter.checkSync(user("mallory"))).toMatchObject({
+      allowed: false,
+      reason: "deny_list",
+      policy: "p",
+      retryAfterMs: undefined,
+    });
+    expect(limiter.checkSync(user("u", { ip: "10.6.6.6" }))).toMatchObject({ allowed: false, reason: "deny_list" });
+    expect(limiter.checkSync(user("root"))).toMatchObject({ allowed: true, reason: "unlimited" });
+    expect(limiter.checkSync(user("u", { ip: "::ffff:10.1.1.1" }))).toMatchObject({ reason: "unlimited" });
+    expect(limiter.checkSync(user("u", { ip: "192.0.2.1" }))).toMatchObject({ reason: "within_limits" });
+  });
+
+  it("counts requests without the dimension together, unless the limit says otherwise", () => {
+    const shared = open(one("1/h"));
+    expect(shared.limiter.checkSync({ dimensions: {} }).allowed).toBe(true);
+    expect(shared.limiter.checkSync({}).allowed).toBe(false);
+    expect(shared.limiter.checkSync(user("")).allowed).toBe(false);
+    const skipped = open(one("1/h", { missing: "skip" }));
+    expect(skipped.limiter.checkSync({}).reason).toBe("unlimited");
+    const denied = open(one("1/h", { missing: "deny" }));
+    expect(denied.limiter.checkSync({})).toMatchObject({ allowed: false, reason: "missing_dimension", scope: "user" });
+  });
+
+  it("refuses values that are no text, and addresses that are none, naming the field", () => {
+    const { limiter } = open({ policies: [{ id: "p", limits: [{ by: ["ip"], windows: "1/h" }] }] });
+    expect(() => limiter.checkSync({ dimensions: { ip: "banana" } })).toThrow(
+      'dimensions.ip is not an IP address: "banana"',
+    );
+    expect(() => limiter.checkSync({ dimensions: { ip: 7 as unknown as string } })).toThrow(
+      "dimensions.ip must be a string, not number",
+    );
+    expect(() => limiter.checkSync({ dimensions: { ip: "1".repeat(5000) } })).toThrow("at most 4096 are allowed");
+  });
+});
+
+describe("addresses as subjects", () => {
+  it.each([
+    ["2001:db8::1", "2001:db8::ffff:1", "rotating inside its /64"],
+    ["::ffff:192.0.2.1", "192.0.2.1", "mapped into IPv6"],
+    ["64:ff9b::192.0.2.1", "192.0.2.1", "behind NAT64"],
+    ["fe80::1%eth0", "fe80::1%wlan0", "with a zone"],
+  ])("counts %s and %s as one: %s", (first, second) => {
+    const { limiter } = open({ policies: [{ id: "p", limits: [{ by: ["ip"], windows: "1/h" }] }] });
+    expect(limiter.checkSync({ dimensions: { ip: first } }).allowed).toBe(true);
+    expect(limiter.checkSync({ dimensions: { ip: second } }).allowed).toBe(false);
+    expect(limiter.checkSync({ dimensions: { ip: "192.0.2.99" } }).allowed).toBe(true);
+  });
+});
+
+describe("shadow mode", () => {
+  it("decides and reports, denies nothing, replaces nothing and does not keep the default away", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "now", match: { endpoint: "/a" }, limits: [{ by: "user", windows: "3/h" }] },
+        {
+          id: "next",
+          mode: "shadow",
+          replaces: ["now"],
+          deny: { user: "mallory" },
+          limits: [{ by: "user", windows: "1/h" }],
+        },
+      ],
+    });
+    const ask = (name = "u"): unknown => limiter.checkSync(user(name, { endpoint: "/a" }));
+    expect(ask()).toMatchObject({ allowed: true, policy: "now", shadow: [] });
+    expect(ask()).toMatchObject({
+      allowed: true,
+      shadow: [{ policy: "next", scope: "user", reason: "over_limit", retryAfterMs: 3_600_000 }],
+    });
+    expect(ask("mallory")).toMatchObject({ allowed: true, shadow: [{ policy: "next", reason: "deny_list" }] });
+    expect(limiter.checkSync(user("u", { endpoint: "/b" })).policy).toBe("default");
+  });
+});
+
+describe("tiers, custom limits and overrides", () => {
+  const tiered = {
+    policies: [
+      {
+        id: "p",
+        limits: [
+          { name: "per-user", by: ["tenant", "user"], windows: "10/h", tiers: { premium: { windows: "100/h" } } },
+        ],
+      },
+    ],
+    subjects: [
+      { user: "rich", tier: "premium" },
+      { tenant: "acme", tier: "premium" },
+      { user: "odd", limits: [{ policy: "p", limit: "per-user", windows: "7/h" }] },
+      { user: "soon", limits: [{ policy: "p", windows: "70/h", until: "2026-01-15T13:00:00Z" }] },
+    ],
+  };
+  const limitOf = (limiter: Limiter, name: string, more: Record<string, string> = {}): number | undefined =>
+    limiter.checkSync(user(name, more)).limit;
+
+  it("finds the subject's tier or own limit, the most particular dimension first", () => {
+    const { limiter, clock } = open(tiered);
+    expect(limitOf(limiter, "poor")).toBe(10);
+    expect(limitOf(limiter, "rich")).toBe(100);
+    expect(limitOf(limiter, "poor", { tenant: "acme" })).toBe(100);
+    expect(limitOf(limiter, "odd", { tenant: "acme" })).toBe(7);
+    expect(limitOf(limiter, "poor", { tier: "premium" })).toBe(100);
+    expect(limitOf(limiter, "soon")).toBe(70);
+    clock.advance(3_600_000);
+    expect(limitOf(limiter, "soon")).toBe(10);
+  });
+
+  it("keeps the counter when a subject changes its tier", () => {
+    const subjects = new MemorySubjectDirectory();
+    const { limiter } = open(tiered, { subjects });
+    limiter.checkSync({ ...user("u"), cost: 5 });
+    subjects.setTier("user", "u", "premium");
+    expect(limiter.checkSync(user("u"))).toMatchObject({ limit: 100, remaining: 49 });
+    subjects.setLimit("user", "u", {
+      policy: "p",
+      windows: [{ limit: 20, per: { kind: "ms", ms: 3_600_000 }, burst: 20 }],
+      untilMs: start + 1,
+    });
+    expect(limitOf(limiter, "u")).toBe(20);
+    subjects.delete("user", "u");
+    expect(limitOf(limiter, "u")).toBe(10);
+  });
+});
+
+describe("idempotency", () => {
+  const hour = one("5/h");
+
+  it("charges an id once and answers as before, also when two arrive at once", async () => {
+    const { limiter } = open(hour);
+    const ask = { ...user("u"), id: "r1", cost: 2 };
+    const [first, second] = await Promise.all([limiter.check(ask), limiter.check(ask)]);
+    expect([first.replayed, second.replayed]).toEqual([false, true]);
+    expect(second.remaining).toBe(3);
+    expect(limiter.checkSync({ ...user("u"), preview: true }).remaining).toBe(3);
+  });
+
+  it("decides a denied id afresh", () => {
+    const { limiter, clock } = open(one("1/s"));
+    limiter.checkSync(user("u"));
+    expect(limiter.checkSync({ ...user("u"), id: "r1" })).toMatchObject({ allowed: false });
+    clock.advance(1000);
+    expect(limiter.checkSync({ ...user("u"), id: "r1" })).toMatchObject({ allowed: true, replayed: false });
+  });
+
+  it("binds an id to policies, subject and cost", () => {
+    const { limiter } = open(hour);
+    limiter.checkSync({ ...user("u"), id: "r1" });
+    for (const other of [
+      { ...user("v"), id: "r1" },
+      { ...user("u"), id: "r1", cost: 2 },
+    ]) {
+      expect(() => limiter.checkSync(other)).toThrow(expect.objectContaining({ code: "idempotency_conflict" }));
+    }
+  });
+
+  it.each(["", "x".repeat(257), 7])("refuses the id %j", (id) => {
+    const { limiter } = open(hour);
+    expect(() => limiter.checkSync({ ...user("u"), id: id as string })).toThrow(
+      "id must be a text of 1 to 256 characters",
+    );
+  });
+
+  it("remembers a bounded number of ids", () => {
+    const clock = new ManualClock(start);
+    const counters = new MemoryCounters({ clock, maxIds: 100 });
+    const limiter = createLimiter({ policies: one("100k/h"), clock, counters });
+    for (let i = 0; i < 1000; i++) limiter.checkSync({ ...user("u"), id: `r${i}` });
+    expect(counters.stats.ids).toBe(100);
+    expect(limiter.checkSync({ ...user("u"), id: "r999" }).replayed).toBe(true);
+  });
+});
+
+describe("previews", () => {
+  it("of cost 0 say no on an empty counter, and yes only if something would pass", () => {
+    const { limiter } = open(one("1/h"));
+    const ask = { ...user("u"), preview: true, cost: 0 };
+    expect(limiter.checkSync(ask)).toMatchObject({ allowed: true, remaining: 1, preview: true });
+    limiter.checkSync(user("u"));
+    expect(limiter.checkSync(ask)).toMatchObject({ allowed: false, retryAfterMs: 3_600_000 });
+  });
+
+  it("may come from a cache of at most 50 ms, which new policies empty", () => {
+    const clock = new ManualClock(start);
+    const counters = new MemoryCounters({ clock });
+    const limiter = createLimiter({ policies: one("9/h"), clock, counters, previewCacheMs: 10_000 });
+    const preview = (): number | undefined => limiter.checkSync({ ...user("u"), preview: true }).remaining;
+    expect(preview()).toBe(9);
+    limiter.checkSync(user("u"));
+    clock.advance(49);
+    expect(preview()).toBe(9);
+    clock.advance(1);
+    expect(preview()).toBe(8);
+    limiter.usePolicies(one("5/h"));
+    expect(preview()).toBe(4);
+  });
+});
+
+describe("give, charge and reset", () => {
+  it("give back by receipt, charge after the fact, reset by request", async () => {
+    const { limiter } = open(one("10/h"));
+    const { receipt } = limiter.checkSync({ ...user("u"), cost: 4, receipt: true });
+    expect(await limiter.give(receipt!)).toBe(true);
+    expect(await limiter.give(receipt!)).toBe(false);
+    expect(await limiter.give("made up")).toBe(false);
+    await limiter.charge({ ...user("u"), cost: 7 });
+    expect(limiter.checkSync({ ...user("u"), preview: true }).remaining).toBe(3);
+    await limiter.reset(user("u"));
+    expect(limiter.checkSync({ ...user("u"), preview: true }).remaining).toBe(10);
+  });
+
+  it("gives no receipt for a denial, nor unasked", () => {
+    const { limiter } = open(one("1/h"));
+    expect(limiter.checkSync(user("u")).receipt).toBeUndefined();
+    expect(limiter.checkSync({ ...user("u"), receipt: true }).receipt).toBeUndefined();
+  });
+});
+
+describe("new policies", () => {
+  it("keep the counters of an edited limit, and start those afresh that say so", () => {
+    const { limiter } = open({
+      policies: [
+        {
+          id: "p",
+          limits: [
+            { name: "kept", by: "user", windows: "10/h" },
+            { name: "fresh", by: "user", windows: "10/h", on_change: "reset" },
+          ],
+        },
+      ],
+    });
+    limiter.checkSync({ ...user("u"), cost: 10 });
+    expect(limiter.snapshot.generation).toBe(1);
+    limiter.usePolicies({
+      policies: [
+        {
+          id: "p",
+          version: 2,
+          limits: [
+            { name: "fresh", by: "user", windows: "20/h", on_change: "reset" },
+            { name: "kept", by: "user", windows: "20/h" },
+          ],
+        },
+      ],
+    });
+    expect(limiter.snapshot.generation).toBe(2);
+    const { limits } = limiter.checkSync({ ...user("u"), details: true });
+    expect(limits).toMatchObject([
+      { scope: "fresh", remaining: 20 },
+      { scope: "kept", remaining: 0, retryAfterMs: 180_000 },
+    ]);
+  });
+
+  it("that are wrong change nothing", () => {
+    const { limiter } = open(one("10/h"));
+    expect(() => limiter.usePolicies({ polices: [] })).toThrow(/did you mean/i);
+    expect(limiter.snapshot.generation).toBe(1);
+  });
+});
+
+describe("several limits", () => {
+  it("that share a counter charge it once, at the stricter rate", () => {
+    const { limiter } = open({
+      policies: [
+        {
+          id: "p",
+          limits: [
+            { by: "user", windows: "100/m" },
+            { by: "user", windows: "10/m" },
+          ],
+        },
+      ],
+    });
+    let allowed = 0;
+    while (limiter.checkSync(user("u")).allowed) allowed += 1;
+    expect(allowed).toBe(10);
+  });
+
+  it("keep values apart that would look alike when joined", () => {
+    const { limiter } = open({ policies: [{ id: "p", limits: [{ by: ["tenant", "user"], windows: "1/h" }] }] });
+    const ask = (tenant: string, name: string): boolean => limiter.checkSync(user(name, { tenant })).allowed;
+    expect([
+      ask("a|b", "c"),
+      ask("a", "b|c"),
+      ask("a\\", "|c"),
+      ask("a\\|", "c"),
+      ask("", "a|c"),
+      ask("a", "c"),
+    ]).toEqual(Array(6).fill(true));
+  });
+});
+
+describe("counters elsewhere", () => {
+  /** A store that answers a turn later, over one in memory. */
+  function remote(clock: ManualClock): CounterStore & { peeks: number } {
+    const memory = new MemoryCounters({ clock });
+    return {
+      local: false,
+      peeks: 0,
+      take: async (limits, options) => memory.take(limits, options),
+      async peek(limits) {
+        this.peeks += 1;
+        return memory.peek(limits);
+      },
+      give: async (receipt) => memory.give(receipt),
+      charge: async (limits) => memory.charge(limits),
+      reset: async (limits) => memory.reset(limits),
+      read: async (limit) => memory.read(limit),
+      close: async () => memory.close(),
+    };
+  }
+
+  it("are asked by check, and refused by checkSync", async () => {
+    const clock = new ManualClock(start);
+    const counters = remote(clock);
+    const limiter = createLimiter({ policies: one("2/h"), clock, counters });
+    expect((await limiter.check(user("u"))).remaining).toBe(1);
+    expect(() => limiter.checkSync(user("u"))).toThrow(expect.objectContaining({ code: "not_local" }));
+    const preview = { ...user("u"), preview: true };
+    await limiter.check(preview);
+    await limiter.check(preview);
+    expect(counters.peeks).toBe(1);
+    clock.advance(50);
+    await limiter.check(preview);
+    expect(counters.peeks).toBe(2);
+    await limiter.close();
+  });
+});
+
+describe("explain", () => {
+  it("tells which policies matched, which counters, the arithmetic, and why it was denied", async () => {
+    const { limiter } = open({
+      policies: [
+        {
+          id: "api",
+          match: { endpoint: "/v1/**", method: "GET" },
+          limits: [{ by: ["tenant"], windows: ["2/s burst 4", "100/m"] }],
+        },
+        { id: "post", match: { endpoint: "/v1/**", method: "POST" }, limits: [{ by: ["tenant"], windows: "1/s" }] },
+        { id: "acme", match: { tenant: "zeta" }, limits: [{ by: ["tenant"], windows: "1/s" }] },
+      ],
+    });
+    const ask = { dimensions: { tenant: "acme", endpoint: "/v1//orders", method: "GET" }, cost: 3 };
+    limiter.checkSync(ask);
+    const explanation = await limiter.explain(ask);
+    expect(explanation.decision).toMatchObject({ allowed: false, preview: true, retryAfterMs: 1000 });
+    expect(renderExplanation(explanation)).toBe(`domain    default
+endpoint  /v1/orders
+
+policies
+  ✓ api: matches endpoint /v1/**, method GET
+  · post: wants method POST, not GET
+  · acme: wants tenant zeta, not acme
+
+limit api / tenant (cost 3)
+  subject acme
+  counter api|tenant:gcra|acme
+  window 2/s burst 4: 1 of 4 left, as good as new in 1500 ms
+    each unit of cost is worth 500 ms; the counter may run 2000 ms ahead
+    ahead 1500 ms + cost 3 worth 1500 ms = 3000 ms: is 1000 ms too early
+  window 100/m: 97 of 100 left, as good as new in 1800 ms
+    each unit of cost is worth 600 ms; the counter may run 60000 ms ahead
+    ahead 1800 ms + cost 3 worth 1800 ms = 3600 ms: fits
+
+DENIED by api / tenant: 1 of 4 left, cost 3; passes in 1000 ms`);
+    expect(limiter.checkSync({ ...ask, cost: 1 }).allowed).toBe(true);
+  });
+});

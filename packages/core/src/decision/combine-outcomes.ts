@@ -1,0 +1,88 @@
+import type { Fit, LimitOutcome, ResolvedLimit } from "../counters/counter-store.ts";
+import type { DecisionReason, LimitDecision, ShadowDenial } from "./decision.ts";
+
+/**
+ * Which limit speaks for the whole request: for a denial the one with the longest wait, for an allowance the one with
+ * the smallest share left. Undefined where no enforced limit applied.
+ */
+export function findSpeaking(
+  limits: readonly ResolvedLimit[],
+  outcomes: readonly LimitOutcome[],
+): { readonly limit: ResolvedLimit; readonly outcome: LimitOutcome } | undefined {
+  let speaking = -1;
+  for (let i = 0; i < limits.length; i++) {
+    if (limits[i]!.group !== 0) continue;
+    if (speaking < 0 || saysMore(outcomes[i]!, outcomes[speaking]!)) speaking = i;
+  }
+  return speaking < 0 ? undefined : { limit: limits[speaking]!, outcome: outcomes[speaking]! };
+}
+
+function saysMore(one: LimitOutcome, other: LimitOutcome): boolean {
+  if (one.retryAfterMs !== other.retryAfterMs) return one.retryAfterMs > other.retryAfterMs;
+  return one.remaining * other.window.capacity < other.remaining * one.window.capacity;
+}
+
+export function reasonOf(fits: Fit): DecisionReason {
+  switch (fits) {
+    case "now":
+      return "within_limits";
+    case "later":
+      return "over_limit";
+    case "blocked":
+      return "blocked";
+    case "never":
+      return "never_fits";
+  }
+}
+
+/** A denial that can pass later says when; one that cannot says nothing. */
+export function retryAfterOf(outcome: LimitOutcome): number | undefined {
+  return outcome.fits === "now" || outcome.fits === "never" ? undefined : outcome.retryAfterMs;
+}
+
+export function limitDecision(resolved: ResolvedLimit, outcome: LimitOutcome): LimitDecision {
+  const { limit, cost, subject, group } = resolved;
+  const { window, fits } = outcome;
+  return {
+    policy: limit.policy.id,
+    version: limit.policy.version,
+    scope: limit.scope,
+    subject,
+    algorithm: limit.source.algorithm,
+    allowed: fits === "now",
+    reason: reasonOf(fits),
+    window: window.source,
+    cost,
+    limit: window.capacity,
+    remaining: outcome.remaining,
+    used: window.capacity - outcome.remaining,
+    retryAfterMs: retryAfterOf(outcome),
+    resetAfterMs: outcome.resetAfterMs,
+    queue: queueOf(outcome),
+    shadow: group !== 0,
+  };
+}
+
+export function queueOf({ window, queuePosition, queueDelayMs, fits }: LimitOutcome): LimitDecision["queue"] {
+  return window.leaky && fits === "now" ? { position: queuePosition, delayMs: queueDelayMs } : undefined;
+}
+
+export function shadowDenials(
+  limits: readonly ResolvedLimit[],
+  outcomes: readonly LimitOutcome[],
+): readonly ShadowDenial[] {
+  const denials: ShadowDenial[] = [];
+  for (let i = 0; i < limits.length; i++) {
+    const { limit, group } = limits[i]!;
+    const outcome = outcomes[i]!;
+    if (group === 0 || outcome.fits === "now") continue;
+    denials.push({
+      policy: limit.policy.id,
+      version: limit.policy.version,
+      scope: limit.scope,
+      reason: reasonOf(outcome.fits),
+      retryAfterMs: retryAfterOf(outcome),
+    });
+  }
+  return denials;
+}

@@ -1,0 +1,105 @@
+import type { Receipt } from "../counters/counter-store.ts";
+import type { Algorithm, Window } from "../policy/policy.ts";
+
+/** Why the answer is what it is. */
+export type DecisionReason =
+  /** Every limit had room. */
+  | "within_limits"
+  /** A limit had no room; it will after `retryAfterMs`. */
+  | "over_limit"
+  /** The cost is larger than a window ever holds: waiting does not help. */
+  | "never_fits"
+  /** An earlier denial is still being punished (`block_for`). */
+  | "blocked"
+  /** A policy denies this subject by name. */
+  | "deny_list"
+  /** A limit needs a dimension that the request lacks, and denies without it. */
+  | "missing_dimension"
+  /** Policies matched, and none of them limits this request. */
+  | "unlimited"
+  /** The counters could not be asked; `degraded` says why. */
+  | "degraded";
+
+export type SubjectState = "normal" | "warning" | "throttled";
+
+/** What one limit said. Times are milliseconds, whole, rounded up. */
+export interface LimitDecision {
+  readonly policy: string;
+  readonly version: number;
+  /** The limit's name, else its dimensions: `tenant,user`, or `global` where it has none. */
+  readonly scope: string;
+  readonly subject: string;
+  readonly algorithm: Algorithm;
+  readonly allowed: boolean;
+  readonly reason: DecisionReason;
+  /** The window that limits most. */
+  readonly window: Window;
+  readonly cost: number;
+  /** The most that window ever holds. */
+  readonly limit: number;
+  readonly remaining: number;
+  readonly used: number;
+  readonly retryAfterMs: number | undefined;
+  /** After this the counter is as good as new, if nothing else comes. */
+  readonly resetAfterMs: number;
+  /** Leaky bucket only. */
+  readonly queue: QueuePlace | undefined;
+  /** Decided and reported, never denied. */
+  readonly shadow: boolean;
+}
+
+/** A denial that was not carried out, because its policy is in shadow mode. */
+export interface ShadowDenial {
+  readonly policy: string;
+  readonly version: number;
+  /** Undefined where the policy denies by name. */
+  readonly scope: string | undefined;
+  readonly reason: DecisionReason;
+  readonly retryAfterMs: number | undefined;
+}
+
+export interface QueuePlace {
+  /** 1 is the front: this much cost, this request's included, is in the bucket. */
+  readonly position: number;
+  /** How long until the bucket has leaked down to this request. */
+  readonly delayMs: number;
+}
+
+/**
+ * The answer: plain data. The limit that speaks is, for a denial, the one with the longest wait; for an allowance, the
+ * one with the smallest share left.
+ */
+export interface Decision {
+  readonly allowed: boolean;
+  readonly reason: DecisionReason;
+  /** What was asked for, by the speaking limit's cost. */
+  readonly cost: number;
+  /** Fields of the limit that speaks; undefined where no limit applied. */
+  readonly policy: string | undefined;
+  readonly version: number | undefined;
+  readonly scope: string | undefined;
+  readonly window: Window | undefined;
+  readonly limit: number | undefined;
+  readonly remaining: number | undefined;
+  /** How much of `limit` is used, this request included if it was allowed. */
+  readonly used: number | undefined;
+  /** First whole millisecond at which the same request passes if nothing else comes. Undefined: allowed, or never. */
+  readonly retryAfterMs: number | undefined;
+  readonly resetAfterMs: number | undefined;
+  /** Epoch milliseconds of the same moment. */
+  readonly resetAtMs: number | undefined;
+  readonly queue: QueuePlace | undefined;
+  readonly state: SubjectState;
+  /** Cost denied to this subject in a row, as this node saw it. */
+  readonly denyCount: number;
+  /** The same request id was decided before; this is that decision, and nothing was charged again. */
+  readonly replayed: boolean;
+  readonly preview: boolean;
+  readonly degraded: string | undefined;
+  /** What policies in shadow mode would have denied. */
+  readonly shadow: readonly ShadowDenial[];
+  /** Every limit's answer, where `details` asked for it. */
+  readonly limits: readonly LimitDecision[] | undefined;
+  /** For giving the take back, where `receipt` asked for it and something was charged. */
+  readonly receipt: Receipt | undefined;
+}

@@ -1,0 +1,332 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Window } from "../policy/policy.ts";
+import type { Decision, LimitDecision } from "./decision.ts";
+import { type HeaderGeneration, headerGenerations, nameLimits, renderHeaders } from "./render-headers.ts";
+
+const perMinute: Window = { limit: 100, per: { kind: "ms", ms: 60_000 }, burst: 100 };
+
+const allowed: Decision = {
+  allowed: true,
+  reason: "within_limits",
+  cost: 1,
+  policy: "api.read",
+  version: 3,
+  scope: "tenant",
+  window: perMinute,
+  limit: 100,
+  remaining: 50,
+  used: 50,
+  retryAfterMs: undefined,
+  resetAfterMs: 29_400,
+  resetAtMs: 1_700_000_029_400,
+  queue: undefined,
+  state: "normal",
+  denyCount: 0,
+  replayed: false,
+  preview: false,
+  degraded: undefined,
+  shadow: [],
+  limits: undefined,
+  receipt: undefined,
+};
+
+const denied: Decision = {
+  ...allowed,
+  allowed: false,
+  reason: "over_limit",
+  remaining: 0,
+  used: 100,
+  retryAfterMs: 600,
+  resetAfterMs: 60_000,
+  resetAtMs: 1_700_000_060_000,
+  state: "throttled",
+  denyCount: 1,
+};
+
+const withoutLimit: Decision = {
+  ...allowed,
+  reason: "unlimited",
+  policy: undefined,
+  version: undefined,
+  scope: undefined,
+  window: undefined,
+  limit: undefined,
+  remaining: undefined,
+  used: undefined,
+  resetAfterMs: undefined,
+  resetAtMs: undefined,
+};
+
+const limitDecision = (fields: Partial<LimitDecision>): LimitDecision => ({
+  policy: "api.read",
+  version: 3,
+  scope: "tenant",
+  subject: "acme",
+  algorithm: "gcra",
+  allowed: true,
+  reason: "within_limits",
+  window: perMinute,
+  cost: 1,
+  limit: 100,
+  remaining: 50,
+  used: 50,
+  retryAfterMs: undefined,
+  resetAfterMs: 29_400,
+  queue: undefined,
+  shadow: false,
+  ...fields,
+});
+
+const render = (decision: Decision, ...generations: HeaderGeneration[]): Record<string, string> =>
+  renderHeaders(decision, { generations });
+
+describe("the legacy generation", () => {
+  it("tells limit, remaining, reset in epoch seconds rounded up, policy and scope", () => {
+    expect(render(allowed, "legacy")).toEqual({
+      "X-RateLimit-Limit": "100",
+      "X-RateLimit-Remaining": "50",
+      "X-RateLimit-Reset": "1700000030",
+      "X-RateLimit-Policy": "api.read",
+      "X-RateLimit-Scope": "tenant",
+    });
+  });
+
+  it("warns in a short sentence when the state is warning", () => {
+    const warned = render({ ...allowed, state: "warning", used: 80.9, remaining: 19 }, "legacy");
+    expect(warned["X-RateLimit-Warning"]).toBe("80 % of tenant used");
+    expect(render({ ...denied, state: "throttled" }, "legacy")).not.toHaveProperty("X-RateLimit-Warning");
+  });
+
+  it("says when the answer is degraded, and why", () => {
+    expect(render({ ...allowed, reason: "degraded", degraded: "storage_unavailable" }, "legacy")).toMatchObject({
+      "X-RateLimit-Limit": "100",
+      "X-RateLimit-Degraded": "true",
+      "X-RateLimit-Degraded-Reason": "storage_unavailable",
+    });
+  });
+
+  it("does not let a reset lie before the end of a block", () => {
+    const blocked: Decision = { ...denied, reason: "blocked", retryAfterMs: 300_000 };
+    expect(render(blocked, "legacy")["X-RateLimit-Reset"]).toBe("1700000300");
+  });
+
+  it("leaves the reset out where there is none", () => {
+    const never = { ...allowed, resetAfterMs: Number.POSITIVE_INFINITY, resetAtMs: Number.POSITIVE_INFINITY };
+    expect(render(never, "legacy")).not.toHaveProperty("X-RateLimit-Reset");
+  });
+});
+
+describe("the draft generations", () => {
+  it("are three fields up to draft 6, the reset in seconds from now", () => {
+    expect(render(allowed, "draft6")).toEqual({
+      "RateLimit-Limit": "100",
+      "RateLimit-Remaining": "50",
+      "RateLimit-Reset": "30",
+    });
+  });
+
+  it("are one field and a policy in draft 7", () => {
+    expect(render(allowed, "draft7")).toEqual({
+      RateLimit: "limit=100, remaining=50, reset=30",
+      "RateLimit-Policy": "100;w=60",
+    });
+  });
+
+  it("are named items in draft 11", () => {
+    expect(render(allowed, "draft11")).toEqual({
+      "RateLimit-Policy": '"api.read/tenant";q=100;w=60',
+      RateLimit: '"api.read/tenant";r=50;t=30',
+    });
+  });
+
+  it("are legacy and draft 11 by default", () => {
+    expect(renderHeaders(allowed)).toEqual(render(allowed, "legacy", "draft11"));
+    expect(renderHeaders(allowed)).toHaveProperty(["X-RateLimit-Limit"]);
+    expect(renderHeaders(allowed)).toHaveProperty(["RateLimit"]);
+  });
+
+  it("are not mixed where draft 7 and 11 share a field name: draft 11 is written", () => {
+    expect(render(allowed, "draft11", "draft7")).toEqual(render(allowed, "draft11"));
+  });
+
+  it.each<[Window["per"], string]>([
+    [{ kind: "ms", ms: 100 }, ";w=1"],
+    [{ kind: "ms", ms: 500 }, ";w=1"],
+    [{ kind: "ms", ms: 1900 }, ";w=2"],
+    [{ kind: "calendar", unit: "day", timeZone: "UTC" }, ";w=86400"],
+    [{ kind: "calendar", unit: "month", timeZone: "UTC" }, ";w=2592000"],
+    [{ kind: "never" }, ""],
+  ])("write the window %j as %j", (per, written) => {
+    const decision = { ...allowed, window: { ...perMinute, per } };
+    expect(render(decision, "draft11")["RateLimit-Policy"]).toBe(`"api.read/tenant";q=100${written}`);
+    expect(render(decision, "draft7")["RateLimit-Policy"]).toBe(written === "" ? undefined : `100${written}`);
+  });
+
+  it("leave the effective window of a one-off quota out", () => {
+    const once = { ...allowed, window: { ...perMinute, per: { kind: "never" } }, resetAfterMs: Infinity } as Decision;
+    expect(render(once, "draft11").RateLimit).toBe('"api.read/tenant";r=50');
+    expect(render(once, "draft7").RateLimit).toBe("limit=100, remaining=50");
+    expect(render(once, "draft6")).not.toHaveProperty("RateLimit-Reset");
+  });
+
+  it("give a burst the time that it takes to come back", () => {
+    const policy = (limit: number, ms: number, burst: number): string | undefined => {
+      const window: Window = { limit, per: { kind: "ms", ms }, burst };
+      return render({ ...allowed, window, limit: burst, remaining: 1 }, "draft11")["RateLimit-Policy"];
+    };
+    expect(policy(100, 1000, 200)).toBe('"api.read/tenant";q=200;w=2');
+    expect(policy(3000, 60_000, 50)).toBe('"api.read/tenant";q=50;w=1');
+    expect(policy(16.67, 1000, 16.67)).toBe('"api.read/tenant";q=16;w=1');
+    expect(policy(0.3, 1000, 2.1)).toBe('"api.read/tenant";q=2;w=7');
+    expect(policy(0.1, 1000, 0.3)).toBe('"api.read/tenant";q=0;w=3');
+    expect(policy(0, 1000, 100)).toBe('"api.read/tenant";q=100');
+  });
+
+  it("promise no more than the limit in the long run, and no more remaining than there is", () => {
+    const amount = fc.double({ min: 0.01, max: 1e6, noNaN: true });
+    fc.assert(
+      fc.property(amount, amount, fc.integer({ min: 1, max: 1e9 }), (limit, burst, ms) => {
+        const window: Window = { limit, per: { kind: "ms", ms }, burst };
+        const headers = render({ ...allowed, window, limit: burst, remaining: Math.floor(burst) }, "draft11");
+        const [, q, w] = /;q=(\d+);w=(\d+)$/.exec(headers["RateLimit-Policy"]!)!;
+        const [, r] = /;r=(\d+);/.exec(headers.RateLimit!)!;
+        expect(Number(q) / Number(w)).toBeLessThanOrEqual((limit / (ms / 1000)) * (1 + 1e-6));
+        expect(Number(r)).toBeLessThanOrEqual(Number(q));
+      }),
+    );
+  });
+});
+
+describe("decisions with details", () => {
+  const hourly: Window = { limit: 1000, per: { kind: "ms", ms: 3_600_000 }, burst: 1000 };
+  const limits = [
+    limitDecision({ scope: "tenant,user", window: hourly, limit: 1000, remaining: 999 }),
+    limitDecision({}),
+    limitDecision({ policy: "beta", shadow: true, allowed: false, remaining: 0 }),
+    limitDecision({ algorithm: "fixed_window", remaining: 70 }),
+  ];
+
+  it("list every limit that can deny, under names that differ, and let the right one speak", () => {
+    expect(render({ ...allowed, limits }, "draft11")).toEqual({
+      "RateLimit-Policy":
+        '"api.read/tenant,user";q=1000;w=3600, "api.read/tenant";q=100;w=60, "api.read/tenant#2";q=100;w=60',
+      RateLimit: '"api.read/tenant";r=50;t=30',
+    });
+    expect(render({ ...allowed, limits, remaining: 70 }, "draft11").RateLimit).toBe('"api.read/tenant#2";r=70;t=30');
+    expect(render({ ...allowed, limits }, "draft7")["RateLimit-Policy"]).toBe("1000;w=3600, 100;w=60, 100;w=60");
+  });
+
+  it("let a limit that denied speak for a denial, not one that stands the same", () => {
+    const same = [limitDecision({ remaining: 0 }), limitDecision({ remaining: 0, allowed: false, cost: 5 })];
+    expect(render({ ...denied, limits: same }, "draft11").RateLimit).toBe('"api.read/tenant#2";r=0;t=1');
+  });
+
+  it("keep a short list however many limits apply, and the one that speaks in it", () => {
+    const many = Array.from({ length: 40 }, (_, index) => limitDecision({ scope: `s${index}`, remaining: index }));
+    const named = nameLimits({ ...allowed, limits: many, scope: "s39", remaining: 39 });
+    expect(named).toHaveLength(16);
+    expect(named.filter((one) => one.speaks).map((one) => one.name)).toEqual(["api.read/s39"]);
+  });
+
+  it("still name the limit that speaks where the details do not have it", () => {
+    const headers = render({ ...allowed, limits: [limitDecision({ scope: "ip" })] }, "draft11");
+    expect(headers["RateLimit-Policy"]).toBe('"api.read/ip";q=100;w=60, "api.read/tenant";q=100;w=60');
+    expect(headers.RateLimit).toBe('"api.read/tenant";r=50;t=30');
+  });
+});
+
+describe("Retry-After", () => {
+  it("is there on a denial that passes later, whatever the generations", () => {
+    expect(render(denied)).toEqual({ "Retry-After": "1" });
+    expect(renderHeaders(denied)["Retry-After"]).toBe("1");
+    expect(renderHeaders({ ...denied, reason: "blocked", retryAfterMs: 2001 })["Retry-After"]).toBe("3");
+  });
+
+  it("is there when the counters cannot be asked and the policy is closed", () => {
+    const closed: Decision = {
+      ...withoutLimit,
+      allowed: false,
+      reason: "degraded",
+      degraded: "x",
+      retryAfterMs: 60_000,
+    };
+    expect(renderHeaders(closed)).toEqual({
+      "Retry-After": "60",
+      "X-RateLimit-Degraded": "true",
+      "X-RateLimit-Degraded-Reason": "x",
+    });
+  });
+
+  it.each<Partial<Decision>>([
+    { allowed: true, reason: "within_limits" },
+    { reason: "never_fits", retryAfterMs: undefined },
+    { reason: "never_fits" },
+    { reason: "deny_list" },
+    { reason: "missing_dimension" },
+    { reason: "over_limit", retryAfterMs: undefined },
+    { reason: "over_limit", retryAfterMs: Number.POSITIVE_INFINITY },
+  ])("is absent for %j, where waiting does not help", (fields) => {
+    expect(renderHeaders({ ...denied, ...fields })).not.toHaveProperty("Retry-After");
+  });
+
+  it("is jittered by the random source, and neither earlier nor later than the drafts' own reset", () => {
+    const decision = { ...denied, retryAfterMs: 10_000 };
+    const headers = renderHeaders(decision, { generations: headerGenerations, random: () => 0.5 });
+    expect(headers["Retry-After"]).toBe("15");
+    expect(headers.RateLimit).toBe('"api.read/tenant";r=0;t=15');
+    expect(headers["RateLimit-Reset"]).toBe("15");
+  });
+});
+
+describe("decisions without a limit", () => {
+  it("have no header fields", () => {
+    expect(renderHeaders(withoutLimit, { generations: headerGenerations })).toEqual({});
+    expect(renderHeaders({ ...withoutLimit, allowed: false, reason: "deny_list", policy: "bad" })).toEqual({});
+  });
+
+  it("still say that they are degraded", () => {
+    expect(renderHeaders({ ...withoutLimit, reason: "degraded", degraded: "deadline" })).toEqual({
+      "X-RateLimit-Degraded": "true",
+      "X-RateLimit-Degraded-Reason": "deadline",
+    });
+  });
+});
+
+describe("values that are not as they should be", () => {
+  it("never tell of a negative, fractional or endless amount", () => {
+    const remaining = (value: number) => render({ ...allowed, remaining: value }, "draft6")["RateLimit-Remaining"];
+    expect([-3, -0.5, 49.9, Number.NaN, Infinity, 1e21].map(remaining)).toEqual([
+      "0",
+      "0",
+      "49",
+      "0",
+      "999999999999999",
+      "999999999999999",
+    ]);
+  });
+
+  it("quote what structured fields want quoted", () => {
+    expect(render({ ...allowed, policy: 'a"b\\c', scope: "größe" }, "draft11").RateLimit).toBe(
+      '"a\\"b\\\\c/gr%C3%B6%C3%9Fe";r=50;t=30',
+    );
+  });
+
+  it("let no text start another header field or leave printable ASCII", () => {
+    const hostile = fc.oneof(
+      fc.array(fc.integer({ min: 0, max: 0xffff })).map((codes) => String.fromCharCode(...codes)),
+      fc.constantFrom("a\r\nSet-Cookie: x=1", "a\nb", "\ud800", "\0", "x".repeat(500), "é".repeat(500)),
+    );
+    fc.assert(
+      fc.property(hostile, hostile, hostile, (policy, scope, degraded) => {
+        const decision: Decision = { ...allowed, state: "warning", policy, scope, degraded };
+        for (const generation of headerGenerations) {
+          for (const value of Object.values(render(decision, generation))) {
+            expect(value).toMatch(/^[\x20-\x7e]{0,400}$/);
+          }
+        }
+        expect(render(decision, "draft11").RateLimit).toMatch(/^"([^"\\]|\\["\\])*";r=50;t=30$/);
+      }),
+    );
+  });
+});

@@ -1,0 +1,202 @@
+import type { Window } from "../policy/policy.ts";
+import type { Decision, LimitDecision } from "./decision.ts";
+import { findWaitMs, retryAfterSeconds } from "./retry-after.ts";
+
+/** Header fields as clients have learned to read them, oldest first. The IETF draft still moves; each has its own renderer. */
+export const headerGenerations = ["legacy", "draft6", "draft7", "draft11"] as const;
+
+export type HeaderGeneration = (typeof headerGenerations)[number];
+
+export interface RenderHeadersOptions {
+  /** Absent: `legacy` and `draft11`. draft7 and draft11 use the same field names: where both are named, draft11 is written. */
+  readonly generations?: readonly HeaderGeneration[] | undefined;
+  /** Source of the jitter of `Retry-After`, 0 … 1. Absent: no jitter. */
+  readonly random?: (() => number) | undefined;
+}
+
+/** A limit under the name that it has in header fields and problem bodies. */
+export interface NamedLimit {
+  /** `<policy>/<scope>`, printable ASCII, unique within the decision. */
+  readonly name: string;
+  readonly window: Window;
+  /** The most the window ever holds. */
+  readonly limit: number;
+  readonly allowed: boolean;
+  /** Whether the decision's own fields are this limit's. */
+  readonly speaks: boolean;
+}
+
+const defaultGenerations: readonly HeaderGeneration[] = ["legacy", "draft11"];
+
+/** Header lists stay short however many limits apply. */
+const maxNamedLimits = 16;
+const maxTextLength = 128;
+/** The largest integer of structured fields (RFC 9651). */
+const maxInteger = 999_999_999_999_999;
+
+/** The header fields that tell a client how it stands. No text from a policy or a request can start another field. */
+export function renderHeaders(decision: Decision, options: RenderHeadersOptions = {}): Record<string, string> {
+  const headers: Record<string, string> = {};
+  const waitMs = findWaitMs(decision);
+  const retryAfter = waitMs === undefined ? undefined : retryAfterSeconds(waitMs, options.random);
+  if (retryAfter !== undefined) headers["Retry-After"] = String(retryAfter);
+
+  const generations = options.generations ?? defaultGenerations;
+  for (const generation of headerGenerations) {
+    if (!generations.includes(generation)) continue;
+    if (generation === "draft7" && generations.includes("draft11")) continue;
+    renderers[generation](headers, decision, secondsUntilMore(decision, retryAfter));
+  }
+  return headers;
+}
+
+type Renderer = (headers: Record<string, string>, decision: Decision, untilMore: number | undefined) => void;
+
+const renderers: Readonly<Record<HeaderGeneration, Renderer>> = {
+  legacy: renderLegacy,
+  draft6: renderDraft6,
+  draft7: renderDraft7,
+  draft11: renderDraft11,
+};
+
+function renderLegacy(headers: Record<string, string>, decision: Decision): void {
+  const { limit, remaining, policy, scope, state, used, degraded } = decision;
+  if (limit !== undefined) {
+    headers["X-RateLimit-Limit"] = wholeNumber(limit);
+    headers["X-RateLimit-Remaining"] = wholeNumber(remaining ?? 0);
+    const resetAtMs = findResetAtMs(decision);
+    if (resetAtMs !== undefined) headers["X-RateLimit-Reset"] = String(Math.ceil(resetAtMs / 1000));
+    if (policy !== undefined) headers["X-RateLimit-Policy"] = printableText(policy);
+    if (scope !== undefined) headers["X-RateLimit-Scope"] = printableText(scope);
+    if (state === "warning" && used !== undefined && limit > 0) {
+      const percent = wholeNumber(Math.min(100, (100 * used) / limit));
+      headers["X-RateLimit-Warning"] = printableText(`${percent} % of ${scope ?? "the limit"} used`);
+    }
+  }
+  if (degraded !== undefined) {
+    headers["X-RateLimit-Degraded"] = "true";
+    headers["X-RateLimit-Degraded-Reason"] = printableText(degraded);
+  }
+}
+
+function renderDraft6(headers: Record<string, string>, decision: Decision, untilMore: number | undefined): void {
+  if (decision.limit === undefined) return;
+  headers["RateLimit-Limit"] = wholeNumber(decision.limit);
+  headers["RateLimit-Remaining"] = wholeNumber(decision.remaining ?? 0);
+  if (untilMore !== undefined) headers["RateLimit-Reset"] = String(untilMore);
+}
+
+function renderDraft7(headers: Record<string, string>, decision: Decision, untilMore: number | undefined): void {
+  if (decision.limit === undefined) return;
+  const reset = untilMore === undefined ? "" : `, reset=${untilMore}`;
+  headers.RateLimit = `limit=${wholeNumber(decision.limit)}, remaining=${wholeNumber(decision.remaining ?? 0)}${reset}`;
+  // This generation knows no policy without a window.
+  const policies = nameLimits(decision)
+    .filter((named) => windowSeconds(named) !== undefined)
+    .map((named) => `${wholeNumber(named.limit)};w=${windowSeconds(named)}`);
+  if (policies.length > 0) headers["RateLimit-Policy"] = policies.join(", ");
+}
+
+function renderDraft11(headers: Record<string, string>, decision: Decision, untilMore: number | undefined): void {
+  const limits = nameLimits(decision);
+  const speaker = limits.find((named) => named.speaks);
+  if (speaker === undefined) return;
+  const policies = limits.map((named) => {
+    const seconds = windowSeconds(named);
+    return `${quotedString(named.name)};q=${wholeNumber(named.limit)}${seconds === undefined ? "" : `;w=${seconds}`}`;
+  });
+  headers["RateLimit-Policy"] = policies.join(", ");
+  const effectiveWindow = untilMore === undefined ? "" : `;t=${untilMore}`;
+  headers.RateLimit = `${quotedString(speaker.name)};r=${wholeNumber(decision.remaining ?? 0)}${effectiveWindow}`;
+}
+
+/**
+ * Every limit that the decision tells of and that can deny, in its order: all of them where `details` asked for it,
+ * else the one that speaks. Empty where no limit applied.
+ */
+export function nameLimits(decision: Decision): readonly NamedLimit[] {
+  const { policy = "", scope = "", window, limit, allowed } = decision;
+  if (window === undefined || limit === undefined) return [];
+  const enforced = (decision.limits ?? []).filter((one) => !one.shadow);
+  const own: TellingFields = { policy, scope, window, limit, allowed };
+  const speaker = enforced.find((one) => speaksFor(one, decision)) ?? own;
+  let listed: readonly TellingFields[] = enforced.slice(0, maxNamedLimits);
+  if (!listed.includes(speaker)) listed = [...listed.slice(0, maxNamedLimits - 1), speaker];
+
+  const names = new Set<string>();
+  return listed.map((one) => {
+    const name = findFreeName(names, printableText(`${one.policy}/${one.scope}`));
+    names.add(name);
+    return { name, window: one.window, limit: one.limit, allowed: one.allowed, speaks: one === speaker };
+  });
+}
+
+type TellingFields = Pick<LimitDecision, "policy" | "scope" | "window" | "limit" | "allowed">;
+
+function speaksFor(one: LimitDecision, decision: Decision): boolean {
+  return (
+    one.policy === decision.policy &&
+    one.scope === decision.scope &&
+    one.limit === decision.limit &&
+    one.remaining === decision.remaining &&
+    one.allowed === decision.allowed
+  );
+}
+
+function findFreeName(taken: ReadonlySet<string>, wanted: string): string {
+  let name = wanted;
+  for (let ordinal = 2; taken.has(name); ordinal++) name = `${wanted}#${ordinal}`;
+  return name;
+}
+
+/**
+ * Seconds until there is more than `remaining`: `reset` and `t` of the drafts. For a denial this is `Retry-After` itself,
+ * jitter included: the drafts want neither of the two to be earlier than the other.
+ */
+function secondsUntilMore(decision: Decision, retryAfter: number | undefined): number | undefined {
+  if (retryAfter !== undefined) return retryAfter;
+  const { resetAfterMs } = decision;
+  if (resetAfterMs === undefined || !Number.isFinite(resetAfterMs)) return undefined;
+  return Math.max(0, Math.ceil(resetAfterMs / 1000));
+}
+
+/** When the counter is as good as new, and never before a denied request passes. */
+function findResetAtMs(decision: Decision): number | undefined {
+  const { resetAtMs, resetAfterMs } = decision;
+  if (resetAtMs === undefined || !Number.isFinite(resetAtMs)) return undefined;
+  const waitMs = findWaitMs(decision);
+  return waitMs === undefined || resetAfterMs === undefined
+    ? resetAtMs
+    : Math.max(resetAtMs, resetAtMs - resetAfterMs + waitMs);
+}
+
+/**
+ * Whole seconds in which all that the window holds comes back: per × holds ÷ limit, which is `per` itself where the
+ * burst equals the limit. So who spends `q` every `w` is within the limit. Undefined where nothing comes back.
+ */
+function windowSeconds({ window, limit: holds }: NamedLimit): number | undefined {
+  const { per } = window;
+  if (per.kind === "never") return undefined;
+  const perSeconds = per.kind === "ms" ? per.ms / 1000 : per.unit === "day" ? 86_400 : 2_592_000;
+  const seconds = holds === window.limit ? perSeconds : (perSeconds * holds) / window.limit;
+  if (!Number.isFinite(seconds)) return undefined;
+  // The division may leave a whole number a hair above itself.
+  return Math.min(maxInteger, Math.max(1, Math.ceil(seconds - 1e-9)));
+}
+
+function wholeNumber(value: number): string {
+  return String(Math.min(maxInteger, Math.max(0, Math.floor(value)) || 0));
+}
+
+/** A structured-field string (RFC 9651) of text that is printable already. */
+function quotedString(printable: string): string {
+  return `"${printable.replace(/["\\]/g, "\\$&")}"`;
+}
+
+/** Printable ASCII: whatever else there is, line ends included, is percent-encoded. */
+function printableText(text: string): string {
+  const start = text.length > maxTextLength ? text.slice(0, maxTextLength) : text;
+  if (/^[\x20-\x7e]*$/.test(start)) return start;
+  const encoded = start.replace(/\p{Surrogate}/gu, "\ufffd").replace(/[^\x20-\x7e]+/gu, encodeURIComponent);
+  return encoded.slice(0, maxTextLength);
+}

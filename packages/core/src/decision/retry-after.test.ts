@@ -1,0 +1,71 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Decision } from "./decision.ts";
+import { findWaitMs, retryAfterSeconds } from "./retry-after.ts";
+
+describe("retryAfterSeconds", () => {
+  it.each([
+    [1, 1],
+    [250, 1],
+    [1000, 1],
+    [1001, 2],
+    [1900, 2],
+    [59_999, 60],
+    [60_000, 60],
+  ])("rounds %d ms up to %d s", (ms, seconds) => {
+    expect(retryAfterSeconds(ms)).toBe(seconds);
+  });
+
+  it.each([0, -5, Number.NaN])("is never 0, not for %d ms either", (ms) => {
+    expect(retryAfterSeconds(ms)).toBe(1);
+    expect(retryAfterSeconds(ms, () => 0)).toBe(1);
+  });
+
+  it("adds up to as much again, evenly, with a random source", () => {
+    expect(retryAfterSeconds(10_000, () => 0)).toBe(10);
+    expect(retryAfterSeconds(10_000, () => 0.5)).toBe(15);
+    expect(retryAfterSeconds(10_000, () => 0.999_999)).toBe(20);
+    expect(retryAfterSeconds(200, () => 0.6)).toBe(2);
+  });
+
+  it("never comes out earlier than without jitter, nor later than twice that, whatever the source gives", () => {
+    const random = fc.oneof(fc.double(), fc.constantFrom(-1, 1, 2, Number.NaN, Number.POSITIVE_INFINITY));
+    fc.assert(
+      fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), random, (ms, value) => {
+        const base = retryAfterSeconds(ms);
+        const jittered = retryAfterSeconds(ms, () => value);
+        expect(Number.isInteger(jittered)).toBe(true);
+        expect(base * 1000).toBeGreaterThanOrEqual(ms);
+        expect(jittered).toBeGreaterThanOrEqual(base);
+        expect(jittered).toBeLessThanOrEqual(2 * base);
+      }),
+    );
+  });
+
+  it("stays a number that every recipient can hold", () => {
+    expect(retryAfterSeconds(Number.POSITIVE_INFINITY)).toBe(2_147_483_647);
+    expect(retryAfterSeconds(1e300, () => 1)).toBe(2_147_483_647);
+  });
+});
+
+describe("findWaitMs", () => {
+  const wait = (fields: Partial<Decision>): number | undefined =>
+    findWaitMs({ allowed: false, reason: "over_limit", retryAfterMs: 1200, ...fields } as Decision);
+
+  it("is the exact wait of a denial that passes later", () => {
+    expect(wait({})).toBe(1200);
+    expect(wait({ reason: "blocked" })).toBe(1200);
+    expect(wait({ reason: "degraded" })).toBe(1200);
+  });
+
+  it.each<Partial<Decision>>([
+    { allowed: true },
+    { reason: "never_fits" },
+    { reason: "deny_list" },
+    { reason: "missing_dimension" },
+    { retryAfterMs: undefined },
+    { retryAfterMs: Number.POSITIVE_INFINITY },
+  ])("is absent for %j, where waiting does not help", (fields) => {
+    expect(wait(fields)).toBeUndefined();
+  });
+});

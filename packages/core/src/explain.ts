@@ -1,0 +1,224 @@
+import type { WindowReading } from "./counters/counter-store.ts";
+import type { Decision } from "./decision/decision.ts";
+import type { Explanation, LimitExplanation, PolicyExplanation } from "./limiter.ts";
+import type { CompiledPolicy } from "./match/compiled.ts";
+import { holds, type Resolution, whyNot } from "./match/resolve.ts";
+import type { Snapshot } from "./match/snapshot.ts";
+import { renderWindow } from "./policy/render-window.ts";
+import type { CheckRequest } from "./request/check-request.ts";
+import { rawDimension } from "./request/read-dimension.ts";
+
+/** Policies that do not apply are told of up to here: with ten thousand of them nobody reads on. */
+const maxPolicies = 100;
+
+export function explain(
+  snapshot: Snapshot,
+  request: CheckRequest,
+  resolution: Resolution,
+  readings: readonly (readonly WindowReading[])[],
+  decision: Decision,
+  epochMs: () => number,
+): Explanation {
+  return {
+    request,
+    domain: request.domain ?? "default",
+    endpoint: resolution.match.path,
+    policies: explainPolicies(snapshot, request, resolution, epochMs),
+    limits: resolution.limits.map((resolved, i): LimitExplanation => {
+      const tier = [...resolved.limit.tiers].find(([, windows]) => windows === resolved.windows)?.[0];
+      return {
+        policy: resolved.limit.policy.id,
+        scope: resolved.limit.scope,
+        subject: resolved.subject,
+        counter: `${resolved.limit.identity}|${resolved.subject}`,
+        cost: resolved.cost,
+        tier,
+        shadow: resolved.group !== 0,
+        windows: readings[i]!.map((reading) => ({ ...reading, arithmetic: arithmeticOf(reading, resolved.cost) })),
+      };
+    }),
+    decision,
+  };
+}
+
+function explainPolicies(
+  snapshot: Snapshot,
+  request: CheckRequest,
+  resolution: Resolution,
+  epochMs: () => number,
+): PolicyExplanation[] {
+  const applied: PolicyExplanation[] = resolution.applied.map((policy) => ({
+    policy: policy.policy.id,
+    applies: true,
+    why: whyItApplies(policy, snapshot, request, resolution),
+  }));
+  const others: PolicyExplanation[] = [];
+  for (const { bucket } of resolution.match.found) {
+    const candidates = new Set(bucket.policies);
+    for (const byValue of bucket.byValue.values()) {
+      for (const policies of byValue.values()) for (const one of policies) candidates.add(one);
+    }
+    for (const policy of candidates) {
+      if (others.length >= maxPolicies) break;
+      if (resolution.applied.includes(policy)) continue;
+      others.push({
+        policy: policy.policy.id,
+        applies: false,
+        why: whyItDoesNot(policy, request, resolution, epochMs),
+      });
+    }
+  }
+  return [...applied, ...others];
+}
+
+function whyItApplies(
+  policy: CompiledPolicy,
+  snapshot: Snapshot,
+  request: CheckRequest,
+  resolution: Resolution,
+): string {
+  const { match, mode, unlimited } = policy.policy;
+  const notes: string[] = [];
+  if (request.policies !== undefined) notes.push("asked for by name");
+  else if (policy === snapshot.fallback) notes.push("the default: no enforced policy matches");
+  else {
+    const parts: string[] = [];
+    if (match.endpoint !== undefined) parts.push(`endpoint ${match.endpoint}`);
+    if (match.methods.length > 0) parts.push(`method ${match.methods.join(" or ")}`);
+    for (const [dimension, values] of Object.entries(match.dimensions))
+      parts.push(`${dimension} ${values.join(" or ")}`);
+    notes.push(parts.length === 0 ? "matches everything in its domain" : `matches ${parts.join(", ")}`);
+  }
+  if (mode === "shadow") notes.push("in shadow mode: reported, never denied");
+  if (unlimited) notes.push("unlimited");
+  const refusal = resolution.refusals.find((one) => one.policy === policy);
+  if (refusal?.reason === "deny_list") notes.push("its deny list names this request");
+  else if (refusal !== undefined) notes.push(`${refusal.scope} needs a dimension that the request lacks`);
+  else if (
+    !unlimited &&
+    policy.limits.length > 0 &&
+    !resolution.limits.some((one) => one.limit.policy === policy.policy)
+  ) {
+    notes.push("its allow list names this request");
+  }
+  return notes.join("; ");
+}
+
+function whyItDoesNot(
+  policy: CompiledPolicy,
+  request: CheckRequest,
+  resolution: Resolution,
+  epochMs: () => number,
+): string {
+  if (request.policies !== undefined) return "not asked for by name";
+  const dimensions = request.dimensions ?? {};
+  const { match, rollout, validFromMs, id } = policy.policy;
+  switch (whyNot(policy, dimensions, epochMs)) {
+    case "method":
+      return `wants method ${match.methods.join(" or ")}, not ${rawDimension(dimensions, "method") || "none"}`;
+    case "dimension": {
+      const { dimension } = policy.conditions.find((condition) => !holds(condition, dimensions))!;
+      const wanted = match.dimensions[dimension]!;
+      const values = wanted.includes("*") ? "any value" : wanted.slice(0, 5).join(" or ");
+      return `wants ${dimension} ${values}, not ${rawDimension(dimensions, dimension) || "none"}`;
+    }
+    case "valid_from":
+      return `valid only from ${new Date(validFromMs!).toISOString()}`;
+    case "rollout":
+      return `rolled out to ${rollout!.percent} % by ${rollout!.by}: not this one yet`;
+    case undefined: {
+      const by = resolution.applied.find((one) => one.enforced && one.policy.replaces.includes(id));
+      return `replaced by ${by?.policy.id ?? "another policy"}`;
+    }
+  }
+}
+
+const shown = (value: number): string => String(Math.round(value * 1000) / 1000);
+
+/** A window's own formula, with the numbers in it. */
+function arithmeticOf({ window, state, remaining }: WindowReading, cost: number): string[] {
+  const { capacity, perMs, source } = window;
+  if (cost > capacity) return [`cost ${cost} > ${capacity}, the most this window ever holds: it never fits`];
+  switch (window.kind) {
+    case "arrival": {
+      const aheadMs = state.aheadMs ?? 0;
+      const worthMs = (cost * perMs) / source.limit;
+      const toleranceMs = (capacity * perMs) / source.limit;
+      const afterMs = aheadMs + worthMs;
+      const verdict = cost <= remaining ? "fits" : `is ${shown(afterMs - toleranceMs)} ms too early`;
+      return [
+        `each unit of cost is worth ${shown(perMs / source.limit)} ms; the counter may run ${shown(toleranceMs)} ms ahead`,
+        `ahead ${shown(aheadMs)} ms + cost ${cost} worth ${shown(worthMs)} ms = ${shown(afterMs)} ms: ${verdict}`,
+      ];
+    }
+    case "count": {
+      const count = state.count ?? 0;
+      return [`count ${count} + cost ${cost} = ${count + cost} ${count + cost <= capacity ? "≤" : ">"} ${capacity}`];
+    }
+    case "sliding": {
+      const { current = 0, previous = 0, untilEndMs = 0 } = state;
+      const used = current + (previous * untilEndMs) / perMs;
+      return [
+        `current ${current} + previous ${previous} × ${shown(untilEndMs / perMs)} still covered = ${shown(used)}`,
+        `used ${shown(used)} + cost ${cost} = ${shown(used + cost)} ${cost <= remaining ? "≤" : ">"} ${capacity}`,
+      ];
+    }
+    case "log": {
+      const used = capacity - remaining;
+      return [
+        `${state.entries} entries in the last window hold ${used} + cost ${cost} = ${used + cost} ${cost <= remaining ? "≤" : ">"} ${capacity}`,
+      ];
+    }
+  }
+}
+
+/** The explanation for people, as `sluice explain` prints it. */
+export function renderExplanation(explanation: Explanation): string {
+  const { decision } = explanation;
+  const lines: string[] = [];
+  lines.push(`domain    ${explanation.domain}`);
+  if (explanation.endpoint !== undefined) lines.push(`endpoint  ${explanation.endpoint}`);
+  lines.push("", "policies");
+  for (const { policy, applies, why } of explanation.policies) lines.push(`  ${applies ? "✓" : "·"} ${policy}: ${why}`);
+  if (explanation.policies.length === 0) lines.push("  none matches, and there is no default");
+  for (const limit of explanation.limits) {
+    const notes = [`cost ${limit.cost}`];
+    if (limit.tier !== undefined) notes.push(`tier ${limit.tier}`);
+    if (limit.shadow) notes.push("shadow");
+    lines.push("", `limit ${limit.policy} / ${limit.scope} (${notes.join(", ")})`);
+    lines.push(`  subject ${limit.subject === "" ? "(everybody together)" : limit.subject}`);
+    lines.push(`  counter ${limit.counter}`);
+    for (const { window, remaining, resetAfterMs, arithmetic } of limit.windows) {
+      const reset = resetAfterMs === 0 ? "unused" : `as good as new in ${resetAfterMs} ms`;
+      lines.push(`  window ${renderWindow(window.source)}: ${remaining} of ${window.capacity} left, ${reset}`);
+      for (const step of arithmetic) lines.push(`    ${step}`);
+    }
+  }
+  lines.push("", summaryOf(decision));
+  return lines.join("\n");
+}
+
+function summaryOf(decision: Decision): string {
+  const by =
+    decision.policy === undefined
+      ? ""
+      : ` by ${decision.policy}${decision.scope === undefined ? "" : ` / ${decision.scope}`}`;
+  switch (decision.reason) {
+    case "within_limits":
+      return `ALLOWED: ${decision.remaining} of ${decision.limit} left${by}`;
+    case "unlimited":
+      return `ALLOWED: no limit applies${by}`;
+    case "over_limit":
+      return `DENIED${by}: ${decision.remaining} of ${decision.limit} left, cost ${decision.cost}; passes in ${decision.retryAfterMs} ms`;
+    case "blocked":
+      return `DENIED${by}: blocked after an earlier denial; passes in ${decision.retryAfterMs} ms`;
+    case "never_fits":
+      return `DENIED${by}: cost ${decision.cost} never fits into ${decision.limit}; waiting does not help`;
+    case "deny_list":
+      return `DENIED${by}: on the deny list`;
+    case "missing_dimension":
+      return `DENIED${by}: a dimension is missing`;
+    case "degraded":
+      return `${decision.allowed ? "ALLOWED" : "DENIED"}${by}: the counters could not be asked (${decision.degraded})`;
+  }
+}

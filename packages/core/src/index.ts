@@ -1,0 +1,53 @@
+export { type Clock, ManualClock, systemClock } from "./clock.ts";
+export type * from "./counters/counter-store.ts";
+export { MemoryCounters, type MemoryCountersOptions, type MemoryCountersStats } from "./counters/memory-counters.ts";
+export { createLimiter } from "./create-limiter.ts";
+export type * from "./decision/decision.ts";
+export {
+  type HeaderGeneration,
+  headerGenerations,
+  type RenderHeadersOptions,
+  renderHeaders,
+} from "./decision/render-headers.ts";
+export { type ProblemBody, renderProblemBody } from "./decision/render-problem.ts";
+export { retryAfterSeconds } from "./decision/retry-after.ts";
+export { type ErrorCode, errorCodes, type Problem, renderPath, renderProblem, SluiceError } from "./errors.ts";
+export { renderExplanation } from "./explain.ts";
+export type * from "./limiter.ts";
+export type { CalendarWindow, CompiledLimit, CompiledWindow, CounterKind } from "./match/compiled.ts";
+export { lintPolicies } from "./policy/lint-policies.ts";
+export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
+export { defaultPolicy, parsePolicies } from "./policy/parse-policies.ts";
+export { parseWindow } from "./policy/parse-window.ts";
+export type * from "./policy/policy.ts";
+export { policyFileSchema } from "./policy/policy-schema.ts";
+export { renderWindow } from "./policy/render-window.ts";
+export {
+  type CheckRequest,
+  maxCost,
+  maxDimensionLength,
+  maxDimensions,
+  maxIdLength,
+  maxNamedPolicies,
+} from "./request/check-request.ts";
+export { byType, listOf, oneOrMany } from "./shape/list-shapes.ts";
+export { mapOf, objectOf, openObjectOf } from "./shape/object-shapes.ts";
+export {
+  boolean,
+  choice,
+  described,
+  integer,
+  type JsonSchema,
+  number,
+  parseShape,
+  type ReadOf,
+  type ReadResult,
+  readShape,
+  refine,
+  type Shape,
+  text,
+} from "./shape/shape.ts";
+export { type CidrSet, createCidrSet, parseCidr } from "./subject/cidr-set.ts";
+export { type ClientIpQuestion, findClientIp, type TrustedProxies } from "./subject/client-ip.ts";
+export { type IpAddress, ipSubject, parseIp, renderIp } from "./subject/ip-address.ts";
+export { MemorySubjectDirectory, type SubjectDirectory } from "./subject/subject-directory.ts";

@@ -1,0 +1,53 @@
+import type { DimensionValues, Policy } from "../policy/policy.ts";
+import { createCidrSet, parseCidr } from "../subject/cidr-set.ts";
+import { compileLimits } from "./compile-limit.ts";
+import type { CompiledPolicy, Condition, ValueList } from "./compiled.ts";
+import { normalizeEndpoint } from "./endpoint-path.ts";
+import { EndpointTrie, specificityOf } from "./endpoint-trie.ts";
+
+export function compilePolicy(policy: Policy): CompiledPolicy {
+  return {
+    policy,
+    limits: compileLimits(policy),
+    enforced: policy.mode === "enforce",
+    methods: compileMethods(policy.match.methods),
+    conditions: Object.entries(policy.match.dimensions).map(
+      ([dimension, values]): Condition => ({
+        dimension,
+        list: values.includes("*") ? undefined : compileList(dimension, values),
+      }),
+    ),
+    allow: compileLists(policy.allow),
+    deny: compileLists(policy.deny),
+    costs: compileCosts(policy.cost),
+  };
+}
+
+/** Servers answer HEAD with what they have for GET, so a limit on GET holds for both. */
+function compileMethods(methods: readonly string[]): ReadonlySet<string> | undefined {
+  if (methods.length === 0) return undefined;
+  const set = new Set(methods);
+  if (set.has("GET")) set.add("HEAD");
+  return set;
+}
+
+function compileLists(lists: DimensionValues): readonly ValueList[] {
+  return Object.entries(lists).map(([dimension, values]) => compileList(dimension, values));
+}
+
+/** What is no address among addresses matches nothing; linting warns of it. */
+function compileList(dimension: string, values: readonly string[]): ValueList {
+  if (dimension === "ip") {
+    const ranges = createCidrSet(values.filter((value) => parseCidr(value) !== undefined));
+    return { kind: "addresses", dimension, ranges };
+  }
+  const texts = new Set(dimension === "endpoint" ? values.map(normalizeEndpoint) : values);
+  return { kind: "texts", dimension, texts };
+}
+
+function compileCosts(costs: Policy["cost"]): CompiledPolicy["costs"] {
+  if (costs.length === 0) return undefined;
+  const trie: NonNullable<CompiledPolicy["costs"]> = new EndpointTrie();
+  for (const { endpoint, cost } of costs) trie.at(endpoint, () => ({ specificity: specificityOf(endpoint), cost }));
+  return trie;
+}

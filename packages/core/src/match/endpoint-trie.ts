@@ -1,0 +1,92 @@
+import { normalizeEndpoint } from "./endpoint-path.ts";
+
+/**
+ * Endpoint patterns in a prefix tree: literals, `{param}` and `*` (one segment), `**` (the rest, also if it is empty).
+ * Finding is a walk along the path's segments, however many patterns there are.
+ */
+export class EndpointTrie<T> {
+  readonly #root: Node<T> = createNode();
+
+  /** The value at a pattern, created when it is not there yet. Patterns that match alike share one. */
+  at(pattern: string, create: () => T): T {
+    let node = this.#root;
+    for (const segment of segmentsOf(normalizeEndpoint(pattern))) {
+      if (segment === "**") {
+        node.rest ??= { value: create() };
+        return node.rest.value;
+      }
+      if (isOneSegment(segment)) {
+        node.one ??= createNode();
+        node = node.one;
+      } else {
+        let child = node.literals.get(segment);
+        if (child === undefined) {
+          child = createNode();
+          node.literals.set(segment, child);
+        }
+        node = child;
+      }
+    }
+    node.here ??= { value: create() };
+    return node.here.value;
+  }
+
+  /** Every value whose pattern matches a path in normal form. */
+  find(path: string): T[] {
+    const found: T[] = [];
+    walk(this.#root, segmentsOf(path), 0, found);
+    return found;
+  }
+}
+
+interface Node<T> {
+  readonly literals: Map<string, Node<T>>;
+  one: Node<T> | undefined;
+  /** For paths that end here, and for those that end here or go on. */
+  here: { readonly value: T } | undefined;
+  rest: { readonly value: T } | undefined;
+}
+
+function createNode<T>(): Node<T> {
+  return { literals: new Map(), one: undefined, here: undefined, rest: undefined };
+}
+
+function walk<T>(node: Node<T>, segments: readonly string[], depth: number, found: T[]): void {
+  if (node.rest !== undefined) found.push(node.rest.value);
+  const segment = segments[depth];
+  if (segment === undefined) {
+    if (node.here !== undefined) found.push(node.here.value);
+    return;
+  }
+  const literal = node.literals.get(segment);
+  if (literal !== undefined) walk(literal, segments, depth + 1, found);
+  if (node.one !== undefined) walk(node.one, segments, depth + 1, found);
+}
+
+/** `/v1/orders` → `["v1", "orders"]`; the root has none. */
+export function segmentsOf(path: string): string[] {
+  return path === "/" || path === "" ? [] : path.slice(1).split("/");
+}
+
+function isOneSegment(segment: string): boolean {
+  return segment === "*" || (segment.startsWith("{") && segment.endsWith("}"));
+}
+
+/**
+ * How specific a pattern is, comparable as text: segment by segment a literal goes before one of any name, and that
+ * before the rest.
+ */
+export function specificityOf(pattern: string): string {
+  return segmentsOf(pattern)
+    .map((segment) => (segment === "**" ? "0" : isOneSegment(segment) ? "1" : "2"))
+    .join("");
+}
+
+/** Which segment of the path each `{param}` of a pattern names. */
+export function paramsOf(pattern: string): ReadonlyMap<string, number> {
+  const params = new Map<string, number>();
+  for (const [index, segment] of segmentsOf(pattern).entries()) {
+    if (segment.startsWith("{") && segment.endsWith("}")) params.set(segment.slice(1, -1), index);
+  }
+  return params;
+}

@@ -1,0 +1,166 @@
+import type { PolicySet } from "../policy/policy.ts";
+import { MemorySubjectDirectory, type SubjectDirectory } from "../subject/subject-directory.ts";
+import { compilePolicy } from "./compile-policy.ts";
+import type { Candidates, CompiledPolicy } from "./compiled.ts";
+import { normalizeEndpoint, otherReadings } from "./endpoint-path.ts";
+import { EndpointTrie } from "./endpoint-trie.ts";
+
+/** Policies whose domain and endpoint match, to be narrowed by the rest of what they ask. */
+export interface PolicyBucket {
+  readonly policies: CompiledPolicy[];
+  /** Policies that ask for particular values of a dimension, found by the value. */
+  readonly byValue: Map<string, Map<string, CompiledPolicy[]>>;
+}
+
+export interface FoundBucket {
+  readonly bucket: PolicyBucket;
+  /** The form of the path that led there. */
+  readonly path: string;
+  /**
+   * False where only some ways to read the endpoint lead there. Servers differ in how they read an encoded slash, so the
+   * limits of every reading hold, and only those exemptions that all of them agree on.
+   */
+  readonly certain: boolean;
+}
+
+/** What an endpoint leads to. */
+export interface EndpointMatch {
+  /** The endpoint in its normal form; undefined where the request has none. */
+  readonly path: string | undefined;
+  readonly found: readonly FoundBucket[];
+  /** Whether the method alone still decides which of them apply. */
+  readonly settled: boolean;
+  /** If so: the policies that apply, by method, as they are asked for. */
+  readonly byMethod: Map<string, Candidates>;
+  /** Costs of this endpoint, by policy, as they are asked for. */
+  readonly costs: Map<CompiledPolicy, number>;
+}
+
+/** All policies at one generation, compiled: immutable, and asked by every check. */
+export class Snapshot {
+  readonly generation: number;
+  readonly policySet: PolicySet;
+  readonly subjects: SubjectDirectory;
+  readonly fallback: CompiledPolicy | undefined;
+  readonly #byId = new Map<string, CompiledPolicy>();
+  readonly #domains = new Map<string, DomainIndex>();
+
+  constructor(policySet: PolicySet, generation: number) {
+    this.generation = generation;
+    this.policySet = policySet;
+    this.subjects = new MemorySubjectDirectory(policySet.subjects);
+    this.fallback = policySet.fallback === undefined ? undefined : compilePolicy(policySet.fallback);
+    for (const policy of policySet.policies) {
+      const compiled = compilePolicy(policy);
+      this.#byId.set(policy.id, compiled);
+      let domain = this.#domains.get(policy.match.domain);
+      if (domain === undefined) {
+        domain = new DomainIndex();
+        this.#domains.set(policy.match.domain, domain);
+      }
+      domain.add(compiled);
+    }
+  }
+
+  findPolicy(id: string): CompiledPolicy | undefined {
+    return this.#byId.get(id) ?? (this.fallback?.policy.id === id ? this.fallback : undefined);
+  }
+
+  policiesIn(domain: string): readonly CompiledPolicy[] {
+    return this.#domains.get(domain)?.policies ?? [];
+  }
+
+  /** What an endpoint leads to; "" where the request has none. */
+  matchEndpoint(domain: string, endpoint: string): EndpointMatch {
+    return (this.#domains.get(domain) ?? emptyDomain).match(endpoint);
+  }
+}
+
+/** Longer endpoints are not remembered, so that nobody fills the memory with them. */
+const maxRememberedLength = 256;
+const maxRemembered = 4096;
+
+class DomainIndex {
+  readonly policies: CompiledPolicy[] = [];
+  readonly #anyEndpoint: PolicyBucket = createBucket();
+  readonly #endpoints = new EndpointTrie<PolicyBucket>();
+  /** Matches of recent endpoints in two generations: when one is full, the older is forgotten. */
+  #recent = new Map<string, EndpointMatch>();
+  #older = new Map<string, EndpointMatch>();
+  #withoutEndpoint: EndpointMatch | undefined;
+
+  add(policy: CompiledPolicy): void {
+    this.policies.push(policy);
+    const { endpoint } = policy.policy.match;
+    const bucket = endpoint === undefined ? this.#anyEndpoint : this.#endpoints.at(endpoint, createBucket);
+    const listed = policy.conditions.find(({ list }) => list?.kind === "texts")?.list;
+    if (listed?.kind !== "texts") {
+      bucket.policies.push(policy);
+      return;
+    }
+    let byValue = bucket.byValue.get(listed.dimension);
+    if (byValue === undefined) {
+      byValue = new Map();
+      bucket.byValue.set(listed.dimension, byValue);
+    }
+    for (const value of listed.texts) {
+      const policies = byValue.get(value);
+      if (policies === undefined) byValue.set(value, [policy]);
+      else policies.push(policy);
+    }
+  }
+
+  match(endpoint: string): EndpointMatch {
+    if (endpoint === "") {
+      this.#withoutEndpoint ??= createMatch(undefined, [{ bucket: this.#anyEndpoint, path: "/", certain: true }]);
+      return this.#withoutEndpoint;
+    }
+    const recent = this.#recent.get(endpoint);
+    if (recent !== undefined) return recent;
+    const match = this.#older.get(endpoint) ?? this.#find(endpoint);
+    if (endpoint.length <= maxRememberedLength) {
+      if (this.#recent.size >= maxRemembered) {
+        this.#older = this.#recent;
+        this.#recent = new Map();
+      }
+      this.#recent.set(endpoint, match);
+    }
+    return match;
+  }
+
+  #find(endpoint: string): EndpointMatch {
+    const path = normalizeEndpoint(endpoint);
+    const readings = [path, ...otherReadings(endpoint)].map((reading) => ({
+      path: reading,
+      buckets: this.#endpoints.find(reading),
+    }));
+    const found: FoundBucket[] = [];
+    for (const reading of readings) {
+      for (const bucket of reading.buckets) {
+        if (found.some((one) => one.bucket === bucket)) continue;
+        const certain = readings.every(({ buckets }) => buckets.includes(bucket));
+        found.push({ bucket, path: reading.path, certain });
+      }
+    }
+    found.push({ bucket: this.#anyEndpoint, path, certain: true });
+    return createMatch(path, found);
+  }
+}
+
+function createMatch(path: string | undefined, found: EndpointMatch["found"]): EndpointMatch {
+  const settled = found.every(
+    ({ bucket }) =>
+      bucket.byValue.size === 0 &&
+      bucket.policies.every(
+        ({ conditions, policy }) =>
+          conditions.length === 0 && policy.validFromMs === undefined && policy.rollout === undefined,
+      ),
+  );
+  return { path, found, settled, byMethod: new Map(), costs: new Map() };
+}
+
+function createBucket(): PolicyBucket {
+  return { policies: [], byValue: new Map() };
+}
+
+const emptyDomain: DomainIndex = new DomainIndex();

@@ -1,0 +1,10 @@
+export { type MergedSet, mergePolicySets } from "./merge-policy-sets.ts";
+export {
+  type ParsedPolicyFiles,
+  type ParsedPolicyText,
+  type PolicyDialect,
+  type PolicyText,
+  parsePolicyFiles,
+  parsePolicyText,
+} from "./parse-policy-text.ts";
+export type { RateLimitsRuntime } from "./rate-limits-runtime.ts";

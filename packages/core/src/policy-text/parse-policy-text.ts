@@ -1,0 +1,109 @@
+import type { Problem } from "../errors.ts";
+import { assemblePolicies, type PolicyPart } from "../policy/assemble-policies.ts";
+import { lintPolicies } from "../policy/lint-policies.ts";
+import type { PolicySet } from "../policy/policy.ts";
+import { type ReadPolicies, readPolicyDocument } from "../policy/read-policy-document.ts";
+import { problemsError } from "../shape/reading.ts";
+import { readDomains } from "./domains-dialect.ts";
+import { readRateLimits } from "./rate-limits-dialect.ts";
+import type { RateLimitsRuntime } from "./rate-limits-runtime.ts";
+import { parseYamlDocument, type YamlDocument } from "./yaml-document.ts";
+
+/** Formats of policy files, told apart by their top-level key: `policies`, `domains`, `rate_limits`. */
+export type PolicyDialect = "sluice" | "domains" | "rate_limits";
+
+export interface PolicyText {
+  readonly text: string;
+  /** Its name in the places of problems. */
+  readonly file?: string;
+}
+
+export interface ParsedPolicyFiles {
+  readonly policySet: PolicySet;
+  /** What is legal but surprising, with its place. */
+  readonly warnings: readonly Problem[];
+  /** One per file. */
+  readonly dialects: readonly PolicyDialect[];
+  /** Settings of the service, which the rate_limits format keeps in the same file. */
+  readonly runtime?: RateLimitsRuntime;
+}
+
+export interface ParsedPolicyText extends Omit<ParsedPolicyFiles, "dialects"> {
+  readonly dialect: PolicyDialect;
+  readonly file?: string;
+}
+
+/** Policies from one YAML or JSON text. Throws `invalid_policies` with every problem in it, each with its place. */
+export function parsePolicyText(text: string, options: { readonly file?: string } = {}): ParsedPolicyText {
+  const { dialects, ...parsed } = parsePolicyFiles([{ text, ...options }]);
+  return { ...parsed, dialect: dialects[0]!, ...options };
+}
+
+/**
+ * Policies from several texts that are used together: policies may replace, and subjects may refer to, policies of
+ * other files. Throws `invalid_policies` with every problem in any of them.
+ */
+export function parsePolicyFiles(files: readonly PolicyText[]): ParsedPolicyFiles {
+  const parts = files.map(readPolicyFile);
+  const { policySet, findSource } = assemblePolicies(parts);
+  const [settings, ...others] = parts.filter((part) => part.runtime !== undefined);
+  for (const other of others)
+    other.problems.push({
+      path: ["runtime"],
+      message: `is also in ${settings?.file ?? "another file"}; write it once`,
+    });
+  const problems = parts.flatMap((part) => inOrder(part.problems.map(part.yaml.withPlace)));
+  if (problems.length > 0) throw problemsError("invalid_policies", "the policies", problems);
+
+  const lint = lintPolicies(policySet).flatMap(({ path, message }) => {
+    const source = findSource(path);
+    if (source === undefined) return [];
+    const part = source.part as PolicyFilePart;
+    // Only Sluice's own format has the fields that the rest of the path names.
+    const written = part.dialect === "sluice" ? [...source.path, ...source.rest] : source.path;
+    return [part.yaml.withPlace({ path: written, message })];
+  });
+  return {
+    policySet,
+    warnings: [...parts.flatMap((part) => part.yaml.warnings), ...lint],
+    dialects: parts.map((part) => part.dialect),
+    ...(settings?.runtime === undefined ? undefined : { runtime: settings.runtime }),
+  };
+}
+
+interface PolicyFilePart extends PolicyPart {
+  readonly yaml: YamlDocument;
+  readonly dialect: PolicyDialect;
+  readonly runtime?: RateLimitsRuntime;
+}
+
+function readPolicyFile({ text, file }: PolicyText): PolicyFilePart {
+  const yaml = parseYamlDocument(text, file);
+  const dialect = dialectOf(yaml.contents);
+  const { contents, problems } = yaml;
+  if (contents === undefined || contents === null) {
+    const message = "is empty; write a list of policies under the key policies, or policies: [] for none";
+    return { ...nothing(problems.length > 0 ? [...problems] : [{ path: [], message }]), file, yaml, dialect };
+  }
+  const read = readers[dialect](contents);
+  read.problems.push(...problems);
+  return { ...read, file, yaml, dialect };
+}
+
+const readers: Readonly<
+  Record<PolicyDialect, (document: unknown) => ReadPolicies & { readonly runtime?: RateLimitsRuntime }>
+> = { sluice: readPolicyDocument, domains: readDomains, rate_limits: readRateLimits };
+
+function dialectOf(contents: unknown): PolicyDialect {
+  const has = (key: string) => typeof contents === "object" && contents !== null && Object.hasOwn(contents, key);
+  if (has("policies")) return "sluice";
+  return has("domains") ? "domains" : has("rate_limits") ? "rate_limits" : "sluice";
+}
+
+function nothing(problems: Problem[]): ReadPolicies {
+  return { policies: [], ids: [], fallback: "absent", subjects: [], problems };
+}
+
+function inOrder(problems: readonly Problem[]): readonly Problem[] {
+  return problems.toSorted((a, b) => a.place!.line - b.place!.line || a.place!.column - b.place!.column);
+}

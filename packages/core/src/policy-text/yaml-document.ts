@@ -1,0 +1,122 @@
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type YAMLError,
+} from "yaml";
+import type { Problem } from "../errors.ts";
+import { isAboutKey, type Path } from "../shape/reading.ts";
+
+export const maxTextLength: number = 4 * 1024 * 1024;
+const maxAliases = 1_000;
+
+/** A parsed text: its contents as plain data, and where each part of them stands. */
+export interface YamlDocument {
+  /** Undefined where the text could not be parsed at all; `problems` says why. */
+  readonly contents: unknown;
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+  /** The problem with its line and column: of the key for problems with a key, of the parent for what is missing. */
+  withPlace(problem: Problem): Problem;
+}
+
+/** Parses YAML, and with it JSON. Never throws; what is wrong with the text is told as problems with their places. */
+export function parseYamlDocument(text: string, file: string | undefined): YamlDocument {
+  if (text.length > maxTextLength)
+    return unparsed(file, `is ${text.length} characters long; at most ${maxTextLength} are read, so split it`);
+  const lines = new LineCounter();
+  const placeAt = (offset: number): NonNullable<Problem["place"]> => {
+    const { line, col } = lines.linePos(offset);
+    return { ...(file === undefined ? undefined : { file }), line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  try {
+    const document = parseDocument(text, {
+      lineCounter: lines,
+      prettyErrors: false,
+      uniqueKeys: true,
+      logLevel: "error",
+    });
+    const problemOf = (error: YAMLError): Problem => ({
+      path: [],
+      message: whySyntaxIsWrong(error, text),
+      place: placeAt(error.pos[0]),
+    });
+    // After a key that is there twice the rest can be read all the same.
+    const readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
+    return {
+      contents: readable ? document.toJS({ maxAliasCount: maxAliases }) : undefined,
+      problems: onePerLine(document.errors.map(problemOf)),
+      warnings: document.warnings.map(problemOf),
+      withPlace: (problem) =>
+        problem.place === undefined
+          ? { ...problem, place: placeAt(findOffset(document, problem.path, isAboutKey(problem))) }
+          : problem,
+    };
+  } catch (error) {
+    return unparsed(file, whyUnreadable(error));
+  }
+}
+
+function whySyntaxIsWrong({ code, message, pos }: YAMLError, text: string): string {
+  if (code === "DUPLICATE_KEY") {
+    const key = /^["']?([^"':,{}\n]{0,64})/.exec(text.slice(pos[0], pos[0] + 100))?.[1]?.trim();
+    return `has the key ${key} twice in one object; write it once`;
+  }
+  if (/call stack/.test(message)) return tooDeep;
+  return `cannot be read: ${message.replace(/\.$/, "")}`;
+}
+
+/** One slip often makes several errors in a line, of which the first tells most. */
+function onePerLine(problems: readonly Problem[]): readonly Problem[] {
+  return problems.filter((one, at) => problems.findIndex((other) => other.place?.line === one.place?.line) === at);
+}
+
+const tooDeep = "is nested too deeply to be read";
+
+function unparsed(file: string | undefined, message: string): YamlDocument {
+  const place = { ...(file === undefined ? undefined : { file }), line: 1, column: 1 };
+  return {
+    contents: undefined,
+    problems: [{ path: [], message, place }],
+    warnings: [],
+    withPlace: (problem) => ({ ...problem, place: problem.place ?? place }),
+  };
+}
+
+function whyUnreadable(error: unknown): string {
+  if (error instanceof RangeError) return tooDeep;
+  if (error instanceof ReferenceError) return `uses an anchor too often; at most ${maxAliases} aliases are followed`;
+  return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** Where a path leads in the text, or as far along it as the text goes. */
+function findOffset(document: Document, path: Path, key: boolean): number {
+  let node = resolved(document, document.contents);
+  let offset = node?.range?.[0] ?? 0;
+  for (const [depth, step] of path.entries()) {
+    if (isSeq(node)) {
+      node = resolved(document, node.items[step as number]);
+    } else if (isMap(node)) {
+      const pair = node.items.find((one) => isScalar(one.key) && String(one.key.value) === String(step));
+      if (pair === undefined) break;
+      const keyOffset = isNode(pair.key) ? pair.key.range?.[0] : undefined;
+      if (key && depth === path.length - 1) return keyOffset ?? offset;
+      node = resolved(document, pair.value);
+      offset = keyOffset ?? offset;
+    } else break;
+    if (node === undefined) break;
+    offset = node.range?.[0] ?? offset;
+  }
+  return offset;
+}
+
+function resolved(document: Document, node: unknown): Node | undefined {
+  if (isAlias(node)) return node.resolve(document);
+  return isNode(node) ? node : undefined;
+}

@@ -1,0 +1,174 @@
+import { renderPath } from "../errors.ts";
+import { maxProblems, type Path } from "../shape/reading.ts";
+import { suggest } from "../shape/suggest.ts";
+import { defaultPolicy, defaultPolicyId, renamedDefaultPolicy } from "./default-policy.ts";
+import { findMisfits } from "./parse-window.ts";
+import type { Limit, Policy, PolicySet, SubjectEntry, SubjectLimit } from "./policy.ts";
+import { maxPolicies, type ReadPolicies, type Sited } from "./read-policy-document.ts";
+
+/** One document among several that are used together. */
+export interface PolicyPart extends ReadPolicies {
+  /** Named in problems that concern two documents. */
+  readonly file?: string | undefined;
+}
+
+export interface AssembledPolicies {
+  readonly policySet: PolicySet;
+  /** Where a path into `policySet` leads in the documents; undefined for what is in none of them. */
+  findSource(path: Path): PolicySource | undefined;
+}
+
+export interface PolicySource {
+  readonly part: PolicyPart;
+  /** Of the policy or subject in its document. */
+  readonly path: Path;
+  /** The rest of the way, in Sluice's own format. */
+  readonly rest: Path;
+}
+
+/**
+ * Puts documents together, and checks what only shows when all of them are known: ids, and what they refer to. Each
+ * problem is added to the part that it is in.
+ */
+export function assemblePolicies(parts: readonly PolicyPart[]): AssembledPolicies {
+  const policies = parts.flatMap((part) => part.policies.map((policy) => ({ ...policy, part })));
+  const subjects = parts.flatMap((part) => part.subjects.map((subject) => ({ ...subject, part })));
+  const known = checkIds(parts);
+  const writer = checkFallback(parts, known);
+  const fallback = writer?.fallback ?? (known.has(defaultPolicyId) ? renamedDefaultPolicy : defaultPolicy);
+  checkReplaces(policies, known);
+  checkSubjects(subjects, limitsByPolicy(parts, policies, fallback), known);
+  return {
+    policySet: {
+      kind: "policy_set",
+      policies: policies.map(({ value }) => value),
+      ...(typeof fallback === "string" ? undefined : { fallback }),
+      subjects: subjects.map(({ value }) => value),
+    },
+    findSource([list, ...rest]) {
+      if (list === "default") return writer === undefined ? undefined : { part: writer, path: [list], rest };
+      const found = (list === "policies" ? policies : subjects)[rest[0] as number];
+      return found === undefined ? undefined : { part: found.part, path: found.path, rest: rest.slice(1) };
+    },
+  };
+}
+
+type InPart<T> = Sited<T> & { readonly part: PolicyPart };
+
+function checkIds(parts: readonly PolicyPart[]): ReadonlyMap<string, InPart<string>> {
+  const first = new Map<string, InPart<string>>();
+  for (const part of parts) {
+    for (const id of part.ids) {
+      const earlier = first.get(id.value);
+      if (earlier === undefined) first.set(id.value, { ...id, part });
+      else note(part, id.path, `is ${id.value}, as is ${place(earlier, part)}; every policy has its own id`);
+    }
+  }
+  const last = parts.at(-1);
+  if (last !== undefined && first.size > maxPolicies)
+    note(last, ["policies"], `must be at most ${maxPolicies} in all files together, but are ${first.size}`);
+  return first;
+}
+
+/** The part whose word counts for requests that match nothing, if one says anything. */
+function checkFallback(
+  parts: readonly PolicyPart[],
+  known: ReadonlyMap<string, InPart<string>>,
+): (PolicyPart & { readonly fallback: Policy | "none" }) | undefined {
+  const [writer, ...others] = parts.filter((part) => part.fallback !== "absent");
+  for (const other of others)
+    note(other, ["default"], `is also written in ${writer?.file ?? "another document"}; write it once`);
+  const namesake = known.get(defaultPolicyId);
+  if (namesake !== undefined && writer !== undefined && writer.fallback !== "none")
+    note(
+      namesake.part,
+      namesake.path,
+      `is ${defaultPolicyId}, which is the id of the policy under default; choose another`,
+    );
+  return writer as (PolicyPart & { readonly fallback: Policy | "none" }) | undefined;
+}
+
+function checkReplaces(policies: readonly InPart<Policy>[], known: KnownPolicies): void {
+  for (const { value, path, part } of policies) {
+    for (const [index, id] of value.replaces.entries())
+      if (!known.has(id)) note(part, [...path, "replaces", index], unknownPolicy(id, known));
+  }
+}
+
+type KnownPolicies = ReadonlyMap<string, unknown>;
+
+/** The limits of each policy that was read whole; of others nothing can be said. */
+function limitsByPolicy(
+  parts: readonly PolicyPart[],
+  policies: readonly InPart<Policy>[],
+  fallback: Policy | "none",
+): ReadonlyMap<string, readonly Limit[]> {
+  const key = (path: Path) => JSON.stringify(path.slice(0, 2));
+  const broken = new Map(parts.map((part) => [part, new Set(part.problems.map(({ path }) => key(path)))]));
+  const whole = policies.filter(({ part, path }) => !broken.get(part)?.has(key(path)));
+  const written = typeof fallback === "string" ? [] : [fallback];
+  return new Map([...written, ...whole.map(({ value }) => value)].map(({ id, limits }) => [id, limits]));
+}
+
+function checkSubjects(
+  subjects: readonly InPart<SubjectEntry>[],
+  limitsOf: ReadonlyMap<string, readonly Limit[]>,
+  known: KnownPolicies,
+): void {
+  const first = new Map<string, InPart<SubjectEntry>>();
+  for (const subject of subjects) {
+    const { part, path, value } = subject;
+    const key = JSON.stringify([value.dimension, value.value]);
+    const earlier = first.get(key);
+    if (earlier === undefined) first.set(key, subject);
+    else
+      note(part, path, `is ${value.dimension} ${value.value}, as is ${place(earlier, part)}; write one entry for both`);
+    for (const [index, own] of value.limits.entries()) {
+      const at = [...path, "limits", index];
+      const limits = limitsOf.get(own.policy);
+      if (limits !== undefined) checkSubjectLimit(own, value.dimension, limits, part, at);
+      else if (!known.has(own.policy)) note(part, [...at, "policy"], unknownPolicy(own.policy, known));
+    }
+  }
+}
+
+function checkSubjectLimit(
+  own: SubjectLimit,
+  dimension: string,
+  limits: readonly Limit[],
+  part: PolicyPart,
+  at: Path,
+): void {
+  const names = limits.flatMap(({ name }) => (name === undefined ? [] : [name]));
+  if (own.limit !== undefined && !names.includes(own.limit)) {
+    const meant = suggest(own.limit, names);
+    const known = names.length > 0 ? `it has ${names.join(", ")}` : "its limits have no names";
+    const hint = meant === undefined ? known : `did you mean ${meant}?`;
+    note(part, [...at, "limit"], `is ${own.limit}, but policy ${own.policy} has no limit of that name; ${hint}`);
+    return;
+  }
+  const meant = limits.filter(({ name, by }) =>
+    own.limit === undefined ? by.includes(dimension) : name === own.limit,
+  );
+  for (const algorithm of new Set(meant.map((limit) => limit.algorithm))) {
+    for (const [index, window] of own.windows.entries()) {
+      for (const { field, message } of findMisfits(window, algorithm))
+        note(part, [...at, "windows", index, field], message);
+    }
+  }
+}
+
+function unknownPolicy(id: string, known: KnownPolicies): string {
+  // Among very many ids, one that is near by chance is no help, and finding it takes long.
+  const meant = known.size > 1_000 ? undefined : suggest(id, known.keys());
+  return `is ${id}, but no policy has that id${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+}
+
+function place(earlier: InPart<unknown>, seenFrom: PolicyPart): string {
+  const where = renderPath(earlier.path);
+  return earlier.part === seenFrom ? where : `${where} in ${earlier.part.file ?? "another document"}`;
+}
+
+function note(part: PolicyPart, path: Path, message: string): void {
+  if (part.problems.length < maxProblems) part.problems.push({ path, message });
+}

@@ -1,0 +1,42 @@
+import { noValues } from "./match-shape.ts";
+import { anything } from "./names.ts";
+import type { Policy } from "./policy.ts";
+
+export const defaultPolicyId = "default";
+
+/** Applies where nothing else does and no other default was written: each subject 10 a second, 1 000 at once. */
+export const defaultPolicy: Policy = {
+  id: defaultPolicyId,
+  version: 1,
+  match: { domain: anything, methods: [], dimensions: noValues },
+  limits: [
+    {
+      // Filled in by the limiter: whoever the request is by.
+      by: ["subject"],
+      algorithm: "token_bucket",
+      windows: [{ limit: 10, per: { kind: "ms", ms: 1_000 }, burst: 1_000 }],
+      tiers: Object.freeze(Object.create(null)),
+      missing: "share",
+      blockForMs: 0,
+      onChange: "keep",
+    },
+  ],
+  unlimited: false,
+  mode: "enforce",
+  allow: noValues,
+  deny: noValues,
+  cost: [],
+  replaces: [],
+  onFailure: "open",
+  onFailureChosen: true,
+  warnAt: 0.8,
+  countDenials: false,
+};
+
+/** Takes the place of `defaultPolicy` where a policy of the writer's own has its id. */
+export const renamedDefaultPolicy: Policy = { ...defaultPolicy, id: "default.fallback" };
+
+/** Whether a fallback is there because nobody wrote one. */
+export function isBuiltInFallback(policy: Policy): boolean {
+  return policy === defaultPolicy || policy === renamedDefaultPolicy;
+}

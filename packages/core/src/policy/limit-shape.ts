@@ -1,0 +1,99 @@
+import { listOf, oneOrMany } from "../shape/list-shapes.ts";
+import { mapOf, objectOf } from "../shape/object-shapes.ts";
+import type { Reading } from "../shape/reading.ts";
+import { choice, described, refine, type Shape } from "../shape/shape.ts";
+import { dimensionName, limitName, tierName } from "./names.ts";
+import { dayMs, duration } from "./parse-duration.ts";
+import { findMisfits, windowShape } from "./parse-window.ts";
+import { type Algorithm, algorithms, type Limit, type Window } from "./policy.ts";
+
+export const windowsShape: Shape<readonly Window[]> = described(
+  oneOrMany(windowShape, { min: 1, max: 16 }),
+  "One or several windows; every one must have room.",
+  { examples: [["100/s burst 200", "3000/m", "100k/h"]] },
+);
+
+const dimensions = refine(oneOrMany(dimensionName, { max: 16 }), (names, reading) => {
+  for (const [index, name] of names.entries())
+    if (names.indexOf(name) < index) reading.problem(`names the dimension ${name} twice`, index);
+  return names;
+});
+
+const writtenLimit = objectOf(
+  { windows: windowsShape },
+  {
+    name: described(
+      limitName,
+      "Names the limit in answers and in counters. Give one where two limits of a policy have the same dimensions.",
+    ),
+    by: described(
+      dimensions,
+      "The dimensions whose values make the subject. Left out: one counter for everybody together.",
+      { examples: [["tenant"], ["tenant", "user"], ["ip"]] },
+    ),
+    algorithm: described(choice(algorithms), "How the windows are counted.", { default: "gcra" }),
+    tiers: described(
+      mapOf(tierName, objectOf({ windows: windowsShape }), { max: 256 }),
+      "Other windows for subjects of a tier.",
+    ),
+    missing: described(
+      choice(["share", "skip", "deny"]),
+      "What a request does that lacks one of the dimensions: share one counter with all such requests, skip the limit, or be denied.",
+      { default: "share" },
+    ),
+    block_for: described(
+      duration({ minMs: 0, maxMs: 366 * dayMs }),
+      "After a denial, the subject is denied for this long.",
+    ),
+    on_change: described(choice(["keep", "reset"]), "What an edit of the limit does to running counters.", {
+      default: "keep",
+    }),
+  },
+);
+
+export const limitShape: Shape<Limit> = refine(writtenLimit, (written, reading): Limit => {
+  const algorithm = written.algorithm ?? algorithmFor(written.windows);
+  const tiers = written.tiers ?? noTiers;
+  checkWindowsFit(written.windows, algorithm, reading, "windows");
+  for (const [tier, { windows }] of Object.entries(tiers))
+    checkWindowsFit(windows, algorithm, reading, "tiers", tier, "windows");
+  return {
+    ...(written.name === undefined ? undefined : { name: written.name }),
+    by: written.by ?? [],
+    algorithm,
+    windows: written.windows,
+    tiers,
+    missing: written.missing ?? "share",
+    blockForMs: written.block_for ?? 0,
+    onChange: written.on_change ?? "keep",
+  };
+});
+
+export const limitsShape: Shape<readonly Limit[]> = listOf(limitShape, { max: 64 });
+
+const noTiers: Limit["tiers"] = Object.freeze(Object.create(null));
+
+/** Days and months of the calendar need fixed windows; where nothing else is among them, that is what is meant. */
+function algorithmFor(windows: readonly Window[]): Algorithm {
+  const kinds = new Set(windows.map((window) => window.per.kind));
+  return kinds.has("calendar") && !kinds.has("ms") ? "fixed_window" : "gcra";
+}
+
+function checkWindowsFit(
+  windows: readonly Window[],
+  algorithm: Algorithm,
+  reading: Reading,
+  ...part: readonly (string | number)[]
+): void {
+  const kinds = new Set(windows.map((window) => window.per.kind));
+  if (algorithm !== "fixed_window" && kinds.has("calendar") && kinds.has("ms")) {
+    reading.problem(
+      `mix calendar windows with others under ${algorithm}; put the calendar windows in a limit of their own, or write algorithm: fixed_window`,
+      ...part,
+    );
+    return;
+  }
+  for (const [index, window] of windows.entries()) {
+    for (const { field, message } of findMisfits(window, algorithm)) reading.problem(message, ...part, index, field);
+  }
+}

@@ -1,0 +1,155 @@
+import type { Problem } from "../errors.ts";
+import type { Path } from "../shape/reading.ts";
+import { suggest } from "../shape/suggest.ts";
+import { parseCidr } from "../subject/cidr-set.ts";
+import { findNeedlessWindows } from "./find-needless-windows.ts";
+import { anything } from "./names.ts";
+import type { DimensionValues, Limit, Policy, PolicySet, Window } from "./policy.ts";
+import { renderWindow } from "./render-window.ts";
+
+type Warn = (path: Path, message: string) => void;
+
+/** Warnings of what is legal but surprising. Paths lead to the field as it is written in a policy file. */
+export function lintPolicies(set: PolicySet): Problem[] {
+  const warnings: Problem[] = [];
+  const warn: Warn = (path, message) => warnings.push({ path, message });
+  for (const [index, policy] of set.policies.entries()) lintPolicy(policy, ["policies", index], warn);
+  if (set.fallback !== undefined) lintPolicy(set.fallback, ["default"], warn);
+  lintSubjects(set, warn);
+  return warnings;
+}
+
+function lintPolicy(policy: Policy, at: Path, warn: Warn): void {
+  lintFailMode(policy, at, warn);
+  lintRollout(policy, at, warn);
+  lintAddresses(policy.allow, [...at, "allow"], warn);
+  lintAddresses(policy.deny, [...at, "deny"], warn);
+  lintMatchedAddresses(policy, at, warn);
+  lintSharedCounters(policy, at, warn);
+  for (const [index, limit] of policy.limits.entries()) {
+    const limitAt = [...at, "limits", index];
+    lintEverybodyTogether(policy, limit, limitAt, warn);
+    lintDoubleBurst(limit, limitAt, warn);
+    const tiers = Object.entries(limit.tiers).map(([tier, { windows }]) => ({
+      windows,
+      at: ["tiers", tier, "windows"],
+    }));
+    for (const { windows, at: part } of [{ windows: limit.windows, at: ["windows"] }, ...tiers]) {
+      lintLargestCost(policy, windows, [...limitAt, ...part], warn);
+      lintNeedlessWindows(limit, windows, [...limitAt, ...part], warn);
+    }
+  }
+}
+
+function lintFailMode(policy: Policy, at: Path, warn: Warn): void {
+  if (policy.onFailureChosen || policy.limits.length === 0) return;
+  warn(
+    [...at, "on_failure"],
+    `on_failure is not chosen, so policy ${policy.id} allows everything when its counters cannot be asked; write open, closed or local`,
+  );
+}
+
+function lintRollout(policy: Policy, at: Path, warn: Warn): void {
+  if (policy.rollout?.percent === 0)
+    warn([...at, "rollout", "percent"], `is 0, so policy ${policy.id} applies to nobody`);
+}
+
+function lintAddresses(lists: DimensionValues, at: Path, warn: Warn): void {
+  for (const [index, value] of (lists.ip ?? []).entries()) {
+    if (parseCidr(value) === undefined)
+      warn([...at, "ip", index], `is ${value}, neither an address nor a range such as 10.0.0.0/8, and so nobody's`);
+  }
+}
+
+function lintMatchedAddresses({ match }: Policy, at: Path, warn: Warn): void {
+  for (const [index, value] of (match.dimensions.ip ?? []).entries()) {
+    if (value === anything || parseCidr(value) !== undefined) continue;
+    warn([...at, "match", "ip", index], `is ${value}, no address or range of addresses, and matches no request`);
+  }
+}
+
+function lintSharedCounters(policy: Policy, at: Path, warn: Warn): void {
+  const seen = new Map<string, number>();
+  for (const [index, limit] of policy.limits.entries()) {
+    const keys = limit.windows.map((window) => counterKey(limit, window));
+    for (const [place, key] of keys.entries()) {
+      const other = seen.get(key);
+      if (other !== undefined)
+        warn(
+          [...at, "limits", index, "windows", place],
+          `shares its counter with limits[${other}], which has the same dimensions, algorithm and duration; name one of the limits`,
+        );
+    }
+    for (const key of keys) seen.set(key, index);
+  }
+}
+
+/** What tells counters of one policy apart: the limit's name, else its dimensions and algorithm; and the window. */
+function counterKey(limit: Limit, { name, per }: Window): string {
+  const edition = limit.onChange === "reset" ? limit.windows : undefined;
+  return JSON.stringify([limit.name ?? [limit.by, limit.algorithm], edition, name ?? per]);
+}
+
+function lintEverybodyTogether({ match }: Policy, limit: Limit, at: Path, warn: Warn): void {
+  const matchesAll =
+    match.endpoint === undefined && match.methods.length === 0 && Object.keys(match.dimensions).length === 0;
+  if (matchesAll && limit.by.length === 0)
+    warn([...at, "by"], "is empty and the policy matches everything, so all requests together share one counter");
+}
+
+function lintDoubleBurst(limit: Limit, at: Path, warn: Warn): void {
+  const window = limit.windows.find(({ per, limit: most }) => per.kind === "ms" && most > 0);
+  if (limit.algorithm !== "fixed_window" || window === undefined) return;
+  warn(
+    [...at, "algorithm"],
+    `is fixed_window, which lets twice the limit through around the end of a window (${2 * window.limit} for ${renderWindow(window)}); sliding_window does not`,
+  );
+}
+
+function lintLargestCost(policy: Policy, windows: readonly Window[], at: Path, warn: Warn): void {
+  const largest = policy.cost.reduce((most, one) => (one.cost > most.cost ? one : most), { endpoint: "", cost: 0 });
+  for (const [index, window] of windows.entries()) {
+    // A window of nothing denies everything, and is meant to.
+    if (window.burst >= largest.cost || window.burst === 0) continue;
+    warn(
+      [...at, index],
+      `holds at most ${window.burst}, less than the cost ${largest.cost} of ${largest.endpoint}, which therefore never passes`,
+    );
+  }
+}
+
+function lintNeedlessWindows(limit: Limit, windows: readonly Window[], at: Path, warn: Warn): void {
+  for (const { index, stricter } of findNeedlessWindows(windows, limit.algorithm)) {
+    const [window, other] = [windows[index]!, windows[stricter]!];
+    warn([...at, index], `${renderWindow(window)} never limits anything: ${renderWindow(other)} is always there first`);
+  }
+}
+
+function lintSubjects(set: PolicySet, warn: Warn): void {
+  const policies = set.fallback === undefined ? set.policies : [...set.policies, set.fallback];
+  const tiers = new Set(
+    policies.flatMap(({ limits, match }) => [
+      ...limits.flatMap((limit) => Object.keys(limit.tiers)),
+      ...(match.dimensions.tier ?? []),
+    ]),
+  );
+  const byId = new Map(policies.map((policy) => [policy.id, policy]));
+  for (const [index, { dimension, tier, limits }] of set.subjects.entries()) {
+    if (tier !== undefined && !tiers.has(tier)) {
+      const meant = suggest(tier, tiers);
+      warn(
+        ["subjects", index, "tier"],
+        `is ${tier}, which no policy knows${meant === undefined ? "" : `; did you mean ${meant}?`}`,
+      );
+    }
+    for (const [place, own] of limits.entries()) {
+      const policy = byId.get(own.policy);
+      const meant = policy?.limits.filter(({ name }) => own.limit === undefined || name === own.limit) ?? [];
+      if (policy !== undefined && !meant.some(({ by }) => by.includes(dimension)))
+        warn(
+          ["subjects", index, "limits", place],
+          `changes nothing: policy ${own.policy} has no such limit by ${dimension}`,
+        );
+    }
+  }
+}

@@ -1,0 +1,167 @@
+import { maxCost } from "../request/check-request.ts";
+import { byType, oneOrMany } from "../shape/list-shapes.ts";
+import { mapOf, type ObjectOf, objectOf } from "../shape/object-shapes.ts";
+import type { Reading } from "../shape/reading.ts";
+import { boolean, choice, described, integer, number, refine, type Shape, text } from "../shape/shape.ts";
+import { hasMisspelt } from "../shape/suggest.ts";
+import { defaultPolicyId } from "./default-policy.ts";
+import { endpointPattern } from "./endpoint-pattern.ts";
+import { limitsShape } from "./limit-shape.ts";
+import { matchShape, noValues, valueLists, type WrittenMatch } from "./match-shape.ts";
+import { anything, dimensionName, domainName, policyId } from "./names.ts";
+import { duration } from "./parse-duration.ts";
+import { instant } from "./parse-instant.ts";
+import type { Policy } from "./policy.ts";
+
+/** A policy whose domain may still come from the document. */
+export type WrittenPolicy = Omit<Policy, "match"> & { readonly match: WrittenMatch };
+
+const costNumber = integer({ min: 1, max: maxCost });
+
+const cost = byType({
+  number: refine(costNumber, (one) => [{ endpoint: "/**", cost: one }]),
+  object: refine(mapOf(endpointPattern, costNumber), (map) =>
+    Object.entries(map).map(([endpoint, one]) => ({ endpoint, cost: one })),
+  ),
+});
+
+const percentText = refine(
+  text({ max: 16, pattern: /^\d+(\.\d+)?\s*%$/, form: "a percentage, such as 80%" }),
+  (written) => Number.parseFloat(written),
+);
+
+const warnAt = refine(
+  byType({ number: number({ min: 0, max: 1 }), text: refine(percentText, (percent) => percent / 100) }),
+  (share, reading) => (share <= 1 ? share : reading.problem(`must be at most 100%, but is ${share * 100}%`)),
+);
+
+const percent = refine(byType({ number: number({ min: 0, max: 100 }), text: percentText }), (share, reading) =>
+  share <= 100 ? share : reading.problem(`must be at most 100%, but is ${share}%`),
+);
+
+/** What every policy may have, the default one included. */
+const commonFields = {
+  version: described(integer({ min: 1 }), "Counts up with every change.", { default: 1 }),
+  description: described(text({ max: 4096 }), "What the policy is for."),
+  owner: described(text({ max: 256 }), "Whom to ask about it."),
+  limits: described(limitsShape, "The limits; a request must have room in every one."),
+  unlimited: described(
+    boolean,
+    "Matching requests are not limited by this policy; with `replaces` they are exempt from others too.",
+  ),
+  mode: described(choice(["enforce", "shadow"]), "`shadow` decides and reports, and never denies.", {
+    default: "enforce",
+  }),
+  allow: described(valueLists, "Requests with one of these values are not limited. CIDR ranges work for `ip`.", {
+    examples: [{ ip: ["10.0.0.0/8"], user: "ops" }],
+  }),
+  deny: described(valueLists, "Requests with one of these values are denied. Goes before `allow`."),
+  cost: described(cost, "What a request takes that does not say: by endpoint pattern, or one number for all.", {
+    examples: [{ "/v1/orders/export": 10 }],
+  }),
+  on_failure: described(
+    choice(["open", "closed", "local"]),
+    "What happens when counters cannot be asked: allow, deny, or count on this node alone.",
+    { default: "open" },
+  ),
+  deadline: described(duration({ maxMs: 60_000 }), "How long a decision may take before `on_failure` answers."),
+  warn_at: described(warnAt, "Share of a limit from which its state is `warning`: 0.8 or 80%.", { default: 0.8 }),
+  count_denials: described(boolean, "Whether denials are counted across nodes as well as on each.", { default: false }),
+};
+
+const policyFields = objectOf(
+  { id: described(policyId, "Names the policy, in answers and in counters. It stays the same through edits.") },
+  {
+    domain: described(domainName, "The family of policies that requests ask. May also stand in `match`."),
+    match: described(matchShape, "Which requests the policy is for. Left out: all of its domain."),
+    ...commonFields,
+    replaces: described(
+      oneOrMany(policyId, { min: 1, max: 1_000 }),
+      "Ids of policies that do not apply where this one does.",
+    ),
+    valid_from: described(instant, "The policy is not applied before this moment."),
+    rollout: described(
+      objectOf({
+        percent: described(percent, "Share of subjects, 0 to 100."),
+        by: described(dimensionName, "The dimension by whose value a subject is in or out."),
+      }),
+      "Applies the policy to a share of subjects, always the same ones.",
+    ),
+  },
+);
+
+export const policyShape: Shape<WrittenPolicy> = refine(policyFields, (written, reading, raw): WrittenPolicy => {
+  const match = written.match ?? { methods: [], dimensions: noValues };
+  const domain = match.domain ?? written.domain;
+  if (written.domain !== undefined && match.domain !== undefined && written.domain !== match.domain)
+    reading.problem(
+      `is ${match.domain}, but the policy's own domain is ${written.domain}; write it once`,
+      "match",
+      "domain",
+    );
+  if (written.replaces?.includes(written.id))
+    reading.problem("names the policy itself; name the ones it replaces", "replaces");
+  return {
+    id: written.id,
+    match: domain === undefined ? match : { ...match, domain },
+    ...finishCommon(written, reading, raw),
+    replaces: written.replaces ?? [],
+    ...(written.valid_from === undefined ? undefined : { validFromMs: written.valid_from }),
+    ...(written.rollout === undefined ? undefined : { rollout: written.rollout }),
+  };
+});
+
+/** The policy for requests that match no other, or `none`. */
+export const fallbackShape: Shape<Policy | "none"> = byType({
+  object: refine(
+    objectOf({}, commonFields),
+    (written, reading, raw): Policy => ({
+      id: defaultPolicyId,
+      match: { domain: anything, methods: [], dimensions: noValues },
+      replaces: [],
+      ...finishCommon(written, reading, raw),
+    }),
+    "a policy without id and match",
+  ),
+  text: refine(choice(["none", "unlimited"]), () => "none" as const, "the word none"),
+});
+
+type Common = ObjectOf<Readonly<Record<never, never>>, typeof commonFields>;
+
+function finishCommon(written: Common, reading: Reading, raw: unknown): Omit<Policy, "id" | "match" | "replaces"> {
+  checkLimits(written, reading, raw as object);
+  return {
+    version: written.version ?? 1,
+    ...(written.description === undefined ? undefined : { description: written.description }),
+    ...(written.owner === undefined ? undefined : { owner: written.owner }),
+    limits: written.limits ?? [],
+    unlimited: written.unlimited ?? false,
+    mode: written.mode ?? "enforce",
+    allow: written.allow ?? noValues,
+    deny: written.deny ?? noValues,
+    cost: written.cost ?? [],
+    onFailure: written.on_failure ?? "open",
+    onFailureChosen: written.on_failure !== undefined,
+    ...(written.deadline === undefined ? undefined : { deadlineMs: written.deadline }),
+    warnAt: written.warn_at ?? 0.8,
+    countDenials: written.count_denials ?? false,
+  };
+}
+
+function checkLimits(
+  written: Common,
+  reading: Reading,
+  raw: { readonly limits?: unknown; readonly deny?: unknown },
+): void {
+  const none = raw.limits === undefined || (Array.isArray(raw.limits) && raw.limits.length === 0);
+  if (written.unlimited === true && !none)
+    reading.problem("goes with no limits; leave out either unlimited or limits", "unlimited");
+  if (none && written.unlimited !== true && raw.deny === undefined && !hasMisspelt(raw, "limits"))
+    reading.problem("is missing; write a list of limits, or unlimited: true, or a deny list", "limits");
+  const names = new Set<string>();
+  for (const [index, { name }] of (written.limits ?? []).entries()) {
+    if (name !== undefined && names.has(name))
+      reading.problem(`is ${name}, as another limit of this policy; give each its own`, "limits", index, "name");
+    if (name !== undefined) names.add(name);
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * What an admin writes, parsed: plain, validated data with every default filled in. Files in Sluice's own format and
+ * in the seeds' formats all become this, and a snapshot is compiled from it.
+ */
+
+export const algorithms = [
+  "gcra",
+  "token_bucket",
+  "leaky_bucket",
+  "fixed_window",
+  "sliding_window",
+  "sliding_log",
+] as const;
+
+export type Algorithm = (typeof algorithms)[number];
+
+/** How long a window lasts. */
+export type Per =
+  | { readonly kind: "ms"; readonly ms: number }
+  /** From midnight to midnight, or from the first of a month to the next, in a time zone. Fixed windows only. */
+  | { readonly kind: "calendar"; readonly unit: "day" | "month"; readonly timeZone: string }
+  /** A one-off quota that never refills. It is forgotten 30 days after it was last used. */
+  | { readonly kind: "never" };
+
+export interface Window {
+  /** Cost allowed per `per`, in the long run. May be fractional for the bucket algorithms. */
+  readonly limit: number;
+  readonly per: Per;
+  /** Cost that may arrive at once: the capacity of a bucket. Equal to `limit` where nothing was said. */
+  readonly burst: number;
+  readonly name?: string;
+}
+
+export type FailMode = "open" | "closed" | "local";
+
+/** What a request does that lacks one of the limit's dimensions. */
+export type MissingDimension =
+  /** All such requests share one counter: leaving a header out escapes nothing. */
+  | "share"
+  /** The limit does not apply to them. */
+  | "skip"
+  /** They are denied. */
+  | "deny";
+
+export interface Limit {
+  readonly name?: string;
+  /** The dimensions whose values make the subject. Empty: one counter for everybody. */
+  readonly by: readonly string[];
+  readonly algorithm: Algorithm;
+  readonly windows: readonly Window[];
+  /** Other windows for subjects of a tier. */
+  readonly tiers: Readonly<Record<string, { readonly windows: readonly Window[] }>>;
+  readonly missing: MissingDimension;
+  /** After a denial the subject is denied for this long. 0: not at all. */
+  readonly blockForMs: number;
+  /** What an edited limit does to running counters. */
+  readonly onChange: "keep" | "reset";
+}
+
+/** Values, or CIDR ranges for `ip`, of one dimension. */
+export type DimensionValues = Readonly<Record<string, readonly string[]>>;
+
+export interface Match {
+  readonly domain: string;
+  /** `/v1/orders/{order}/**`; absent matches requests with any endpoint or none. */
+  readonly endpoint?: string;
+  /** Upper case; empty matches any. GET also matches HEAD. */
+  readonly methods: readonly string[];
+  /** Every named dimension must have one of its values; `*` asks only that it is there. */
+  readonly dimensions: DimensionValues;
+}
+
+export interface Policy {
+  readonly id: string;
+  readonly version: number;
+  readonly description?: string;
+  readonly owner?: string;
+  readonly match: Match;
+  readonly limits: readonly Limit[];
+  /** Matching requests are not limited by this policy; with `replaces` it exempts them from others. */
+  readonly unlimited: boolean;
+  /** `shadow` decides and reports, and never denies. */
+  readonly mode: "enforce" | "shadow";
+  /** Requests with one of these values are not limited by this policy. */
+  readonly allow: DimensionValues;
+  /** Requests with one of these values are denied. Deny goes before allow. */
+  readonly deny: DimensionValues;
+  /** Cost of requests that name none, by endpoint pattern; the most specific pattern wins. */
+  readonly cost: readonly { readonly endpoint: string; readonly cost: number }[];
+  /** Ids of policies that do not apply where this one does. */
+  readonly replaces: readonly string[];
+  /** Epoch milliseconds before which the policy is not applied. */
+  readonly validFromMs?: number;
+  /** Applied to this share of subjects, stable by the value of one dimension. */
+  readonly rollout?: { readonly percent: number; readonly by: string };
+  readonly onFailure: FailMode;
+  /** Whether `on_failure` was written down; linting asks that it is. */
+  readonly onFailureChosen: boolean;
+  readonly deadlineMs?: number;
+  /** Share of the limit from which the state is `warning`. */
+  readonly warnAt: number;
+  /** Whether denials are counted across nodes as well as on each. */
+  readonly countDenials: boolean;
+}
+
+/** Everything one configuration says. */
+export interface PolicySet {
+  /** Tells a parsed set from a document that is still to be parsed. */
+  readonly kind: "policy_set";
+  readonly policies: readonly Policy[];
+  /** Applies when nothing else matches. Absent: requests that match nothing are allowed without limit. */
+  readonly fallback?: Policy;
+  /** What is known of particular subjects: their tiers, custom limits and overrides. */
+  readonly subjects: readonly SubjectEntry[];
+}
+
+/** A tier or other limits for one subject, for ever or until a moment. */
+export interface SubjectEntry {
+  readonly dimension: string;
+  readonly value: string;
+  readonly tier?: string;
+  readonly limits: readonly SubjectLimit[];
+}
+
+export interface SubjectLimit {
+  readonly policy: string;
+  /** Name of the limit; absent: every limit of the policy that is by this subject's dimension. */
+  readonly limit?: string;
+  readonly windows: readonly Window[];
+  /** Epoch milliseconds at which it ends by itself. */
+  readonly untilMs?: number;
+}

@@ -1,0 +1,100 @@
+import type { Problem } from "../errors.ts";
+import { listOf } from "../shape/list-shapes.ts";
+import { objectOf } from "../shape/object-shapes.ts";
+import { invalid, type Path, Reading } from "../shape/reading.ts";
+import { described, refine, type Shape, text } from "../shape/shape.ts";
+import { hasMisspelt } from "../shape/suggest.ts";
+import { domainName } from "./names.ts";
+import type { Policy, SubjectEntry } from "./policy.ts";
+import { fallbackShape, policyShape, type WrittenPolicy } from "./policy-shape.ts";
+import { subjectShape } from "./subject-shape.ts";
+
+export const maxPolicies = 100_000;
+
+/** What was read, and where it stands in its document. */
+export interface Sited<T> {
+  readonly value: T;
+  readonly path: Path;
+}
+
+/**
+ * What could be read of one document, not yet checked against the rest of it or against other documents. It is whole
+ * only if `problems` is empty.
+ */
+export interface ReadPolicies {
+  readonly policies: readonly Sited<Policy>[];
+  /** Ids of all policies that were written, those that could not be read included, each with the field it comes from. */
+  readonly ids: readonly Sited<string>[];
+  /** The default that was written: a policy, `none` for no limit, or `absent` where the document does not say. */
+  readonly fallback: Policy | "none" | "absent";
+  readonly subjects: readonly Sited<SubjectEntry>[];
+  readonly problems: Problem[];
+}
+
+/** Remembers where what was read stood. */
+export function sited<T>(shape: Shape<T>): Shape<Sited<T>> {
+  return refine(shape, (value, reading) => ({ value, path: reading.path }));
+}
+
+const documentFields = {
+  $schema: text({ max: 4096 }),
+  domain: described(domainName, "Domain of all policies here that do not name their own.", { default: "default" }),
+  policies: described(listOf(sited(policyShape), { max: maxPolicies }), "Every policy that matches a request applies."),
+  default: described(
+    fallbackShape,
+    "The policy for requests that match no other, without id and match; or `none`. Left out: 10 a second, 1000 at once, for each subject.",
+  ),
+  subjects: described(
+    listOf(sited(subjectShape), { max: maxPolicies }),
+    "Tiers of particular subjects, and limits of their own.",
+    { examples: [[{ user: "u1", tier: "premium" }]] },
+  ),
+};
+
+/** A document as it is written, each part read as far as it could be. */
+export interface WrittenDocument {
+  readonly $schema?: string;
+  readonly domain?: string;
+  readonly policies?: readonly Sited<WrittenPolicy>[];
+  readonly default?: Policy | "none";
+  readonly subjects?: readonly Sited<SubjectEntry>[];
+}
+
+export const documentShape: Shape<WrittenDocument> = refine(
+  objectOf({}, documentFields),
+  (written, reading, raw): WrittenDocument => {
+    const { policies, default: fallback, subjects } = raw as Record<keyof typeof documentFields, unknown>;
+    const nothing = policies === undefined && fallback === undefined && subjects === undefined;
+    if (nothing && !hasMisspelt(raw as object, "policies"))
+      reading.problem("is missing; write a list of policies", "policies");
+    return written;
+  },
+);
+
+/** Reads a document in Sluice's own format as far as it can be read. */
+export function readPolicyDocument(document: unknown): ReadPolicies {
+  const reading = new Reading();
+  const written = documentShape.read(document, reading);
+  if (written === invalid)
+    return { policies: [], ids: [], fallback: "absent", subjects: [], problems: reading.problems };
+  const domain = written.domain ?? "default";
+  return {
+    policies: (written.policies ?? []).map(({ value, path }) => ({ value: inDomain(value, domain), path })),
+    ids: writtenIds((document as { readonly policies?: unknown }).policies),
+    fallback: written.default ?? "absent",
+    subjects: written.subjects ?? [],
+    problems: reading.problems,
+  };
+}
+
+function inDomain(policy: WrittenPolicy, domain: string): Policy {
+  return { ...policy, match: { ...policy.match, domain: policy.match.domain ?? domain } };
+}
+
+function writtenIds(policies: unknown): readonly Sited<string>[] {
+  if (!Array.isArray(policies)) return [];
+  return policies.flatMap((policy: unknown, index) => {
+    const id = (policy as { readonly id?: unknown } | null | undefined)?.id;
+    return typeof id === "string" ? [{ value: id, path: ["policies", index, "id"] }] : [];
+  });
+}

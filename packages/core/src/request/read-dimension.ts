@@ -1,0 +1,63 @@
+import { SluiceError } from "../errors.ts";
+import { normalizeEndpoint } from "../match/endpoint-path.ts";
+import { ipSubject } from "../subject/ip-address.ts";
+import { type CheckRequest, maxDimensionLength } from "./check-request.ts";
+
+type Dimensions = NonNullable<CheckRequest["dimensions"]>;
+
+/** A dimension as it came. An absent one is "", and "" is absent: an empty header says no more than none. */
+export function rawDimension(dimensions: Dimensions, name: string): string {
+  const value: unknown = dimensions[name];
+  if (value === undefined) return "";
+  if (typeof value !== "string") {
+    // What is only inherited (`toString`, …) was not sent.
+    if (!Object.hasOwn(dimensions, name)) return "";
+    throw badDimension(name, `must be a string, not ${value === null ? "null" : typeof value}`);
+  }
+  if (value.length > maxDimensionLength) {
+    throw badDimension(name, `is ${value.length} characters long; at most ${maxDimensionLength} are allowed`);
+  }
+  return value;
+}
+
+/** A dimension as it is counted by: addresses and endpoints in the one form that all their spellings share. */
+export function readDimension(dimensions: Dimensions, name: string): string {
+  if (name === "subject") return readSubject(dimensions);
+  const value = rawDimension(dimensions, name);
+  if (value === "") return value;
+  if (name === "ip") {
+    const subject = ipSubject(value);
+    if (subject === undefined) throw badDimension("ip", `is not an IP address: ${JSON.stringify(value.slice(0, 64))}`);
+    return subject;
+  }
+  if (name === "endpoint") return normalizeEndpoint(value);
+  return name === "method" ? value.toUpperCase() : value;
+}
+
+/** Who a request is about when no policy says so, best known first. */
+const identifying = ["user", "api_key", "limit_key", "identifier", "tenant", "org", "ip"] as const;
+const describing: ReadonlySet<string> = new Set([
+  "endpoint",
+  "method",
+  "region",
+  "tier",
+  "scope",
+  "resource",
+  "prefix",
+]);
+
+function readSubject(dimensions: Dimensions): string {
+  for (const name of identifying) {
+    const value = readDimension(dimensions, name);
+    if (value !== "") return `${name}:${value}`;
+  }
+  let subject = "";
+  for (const name of Object.keys(dimensions).sort()) {
+    if (!describing.has(name)) subject += `${name}:${rawDimension(dimensions, name)};`;
+  }
+  return subject;
+}
+
+function badDimension(name: string, message: string): SluiceError {
+  return new SluiceError("invalid_request", `dimensions.${name} ${message}`, [{ path: ["dimensions", name], message }]);
+}

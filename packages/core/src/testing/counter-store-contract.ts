@@ -1,0 +1,345 @@
+import type { CounterStore, LimitOutcome, TakeAnswer } from "../counters/counter-store.ts";
+import { SluiceError } from "../errors.ts";
+import type { Algorithm } from "../policy/policy.ts";
+import { type Conversation, conversations, type Step } from "./conversations.ts";
+import { compileTestLimit, resolvedLimit, windowOf } from "./test-limit.ts";
+
+/** A store to be held to the contract, opened at `conversationStartMs`, whose time the test moves. */
+export interface StoreUnderTest {
+  readonly store: CounterStore;
+  advance(ms: number): void | Promise<void>;
+}
+
+/** One promise of `CounterStore`. Runs under any test runner: it throws when the promise is broken. */
+export interface ContractCase {
+  readonly name: string;
+  run(open: () => StoreUnderTest | Promise<StoreUnderTest>): Promise<void>;
+}
+
+function expectEqual(actual: unknown, expected: unknown, because: string): void {
+  const [got, wanted] = [JSON.stringify(actual), JSON.stringify(expected)];
+  if (got !== wanted) throw new Error(`expected ${wanted}, got ${got}: ${because}`);
+}
+
+const algorithms: readonly Algorithm[] = [
+  "gcra",
+  "token_bucket",
+  "leaky_bucket",
+  "fixed_window",
+  "sliding_window",
+  "sliding_log",
+];
+
+function only(answer: TakeAnswer): LimitOutcome {
+  expectEqual(answer.outcomes.length, 1, "one outcome per resolved limit");
+  return answer.outcomes[0]!;
+}
+
+function answerOf(outcome: LimitOutcome): Step["answer"] {
+  return outcome.fits === "now" ? "allowed" : outcome.fits === "never" ? "never" : "denied";
+}
+
+function conversationCase(conversation: Conversation): ContractCase {
+  return {
+    name: `conversation: ${conversation.name}`,
+    async run(open) {
+      const { store, advance } = await open();
+      const limit = compileTestLimit(conversation);
+      let at = 0;
+      for (const step of conversation.steps) {
+        await advance(step.at - at);
+        at = step.at;
+        const why = `at ${step.at} ms, cost ${step.cost}: ${step.because}`;
+        const asked = [resolvedLimit(limit, "u1", step.cost)];
+        const peeked = only(await store.peek(asked));
+        expectEqual(answerOf(peeked), step.answer, `peek, ${why}`);
+        const answer = await store.take(asked);
+        const outcome = only(answer);
+        expectEqual(answerOf(outcome), step.answer, why);
+        expectEqual(answer.taken, step.answer === "allowed", why);
+        expectEqual(outcome.remaining, step.remaining, `remaining, ${why}`);
+        if (step.answer === "allowed") expectEqual(outcome.retryAfterMs, 0, `retryAfterMs, ${why}`);
+        if (step.answer === "never")
+          expectEqual(outcome.retryAfterMs === Number.POSITIVE_INFINITY, true, `no wait helps, ${why}`);
+        if (step.retryAfterMs !== undefined)
+          expectEqual(outcome.retryAfterMs, step.retryAfterMs, `retryAfterMs, ${why}`);
+        if (step.resetAfterMs !== undefined)
+          expectEqual(outcome.resetAfterMs, step.resetAfterMs, `resetAfterMs, ${why}`);
+        if (step.queue !== undefined) {
+          expectEqual([outcome.queuePosition, outcome.queueDelayMs], step.queue, `place in the queue, ${why}`);
+        }
+      }
+      await store.close();
+    },
+  };
+}
+
+function forEachAlgorithm(
+  name: string,
+  run: (algorithm: Algorithm, under: StoreUnderTest) => Promise<void>,
+): ContractCase[] {
+  return algorithms.map((algorithm) => ({
+    name: `${algorithm}: ${name}`,
+    async run(open) {
+      const under = await open();
+      await run(algorithm, under);
+      await under.store.close();
+    },
+  }));
+}
+
+export const counterStoreContract: readonly ContractCase[] = [
+  ...conversations.map(conversationCase),
+
+  ...forEachAlgorithm("a request of several limits takes from all or from none", async (algorithm, { store }) => {
+    const wide = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "wide" });
+    const narrow = compileTestLimit({ algorithm, windows: [windowOf(2, 60_000)], policy: "narrow" });
+    const ask = (cost: number): TakeAnswer | Promise<TakeAnswer> =>
+      store.take([resolvedLimit(wide, "t", cost), resolvedLimit(narrow, "u", cost)]);
+    expectEqual((await ask(2)).taken, true, "both have room");
+    const denied = await ask(1);
+    expectEqual(denied.taken, false, "the narrow one is used up");
+    expectEqual(denied.outcomes.map(answerOf), ["allowed", "denied"], "each limit answers for itself");
+    expectEqual(denied.outcomes[0]!.remaining, 8, "the wide one was not charged by the denial");
+    expectEqual(only(await store.peek([resolvedLimit(wide, "t", 1)])).remaining, 8, "nor is it seen by a peek");
+  }),
+
+  ...forEachAlgorithm("peek changes nothing, however often", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(3, 60_000)] });
+    await store.take([resolvedLimit(limit, "u", 1)]);
+    for (let i = 0; i < 10; i++) {
+      const peeked = await store.peek([resolvedLimit(limit, "u", 2)]);
+      expectEqual([peeked.taken, only(peeked).fits, only(peeked).remaining], [false, "now", 2], "as it stands");
+    }
+    expectEqual((await store.take([resolvedLimit(limit, "u", 2)])).taken, true, "what was peeked at is still there");
+  }),
+
+  ...forEachAlgorithm(
+    "denials keep nobody out: the counter frees while they keep coming",
+    async (algorithm, { store, advance }) => {
+      const limit = compileTestLimit({ algorithm, windows: [windowOf(2, 1000)] });
+      await store.take([resolvedLimit(limit, "u", 2)]);
+      let allowedAt = -1;
+      for (let at = 0; at <= 3000 && allowedAt < 0; at += 50) {
+        if ((await store.take([resolvedLimit(limit, "u", 1)])).taken) allowedAt = at;
+        await advance(50);
+      }
+      expectEqual(allowedAt >= 0, true, "two windows of denials later it has to pass");
+    },
+  ),
+
+  ...forEachAlgorithm("subjects and policies do not share counters", async (algorithm, { store }) => {
+    const one = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)], policy: "one" });
+    const other = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)], policy: "other" });
+    for (const [limit, subject] of [
+      [one, "a"],
+      [one, "b"],
+      [one, ""],
+      [other, "a"],
+      [one, "a|b"],
+      [one, "a\\|b"],
+    ] as const) {
+      expectEqual(
+        (await store.take([resolvedLimit(limit, subject)])).taken,
+        true,
+        `first for ${limit.identity} ${subject}`,
+      );
+      expectEqual(
+        (await store.take([resolvedLimit(limit, subject)])).taken,
+        false,
+        `second for ${limit.identity} ${subject}`,
+      );
+    }
+  }),
+
+  ...forEachAlgorithm("give returns a take, once", async (algorithm, { store, advance }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 60_000)] });
+    const { receipt } = await store.take([resolvedLimit(limit, "u", 3)], { receipt: true });
+    expectEqual(typeof receipt, "string", "a take that asks for a receipt gets one");
+    await advance(10);
+    expectEqual(await store.give(receipt!), true, "given back");
+    expectEqual(await store.give(receipt!), false, "and only once");
+    expectEqual((await store.take([resolvedLimit(limit, "u", 4)])).taken, true, "all four are there again");
+    expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, false, "and not a fifth");
+  }),
+
+  ...forEachAlgorithm("a give-back that comes too late is void", async (algorithm, { store, advance }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 1000)] });
+    const { receipt } = await store.take([resolvedLimit(limit, "u", 4)], { receipt: true });
+    await advance(2000);
+    expectEqual((await store.take([resolvedLimit(limit, "u", 4)])).taken, true, "the first take has passed");
+    expectEqual(await store.give(receipt!), false, "its moment is over");
+    expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, false, "and nothing more is admitted");
+  }),
+
+  ...forEachAlgorithm("a give-back after a reset is void", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 60_000)] });
+    const asked = [resolvedLimit(limit, "u", 4)];
+    const { receipt } = await store.take(asked, { receipt: true });
+    await store.reset(asked);
+    expectEqual((await store.take(asked)).taken, true, "a reset counter is as good as new");
+    expectEqual(await store.give(receipt!), false, "what was reset cannot be given back");
+    expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, false, "nothing more is admitted");
+  }),
+
+  ...forEachAlgorithm(
+    "charge takes what is not there, and its debt is bounded",
+    async (algorithm, { store, advance }) => {
+      const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 1000)] });
+      await store.charge([resolvedLimit(limit, "u", 3)]);
+      expectEqual(only(await store.peek([resolvedLimit(limit, "u", 1)])).remaining, 7, "a charge that fits is a take");
+      for (let i = 0; i < 50; i++) await store.charge([resolvedLimit(limit, "u", 10)]);
+      expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, false, "used up, and in debt");
+      await advance(2000);
+      expectEqual(
+        (await store.take([resolvedLimit(limit, "u", 1)])).taken,
+        true,
+        "no debt lasts longer than two windows",
+      );
+    },
+  ),
+
+  ...forEachAlgorithm("an id is charged once", async (algorithm, { store, advance }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 3_600_000)] });
+    const asked = [resolvedLimit(limit, "u", 2)];
+    const first = await store.take(asked, { id: "r1", fingerprint: "f" });
+    expectEqual([first.taken, first.replayed], [true, false], "decided");
+    await advance(1000);
+    const second = await store.take(asked, { id: "r1", fingerprint: "f" });
+    expectEqual([second.taken, second.replayed], [true, true], "given again");
+    expectEqual(only(second).remaining, 3, "as it was decided");
+    expectEqual(only(await store.peek(asked)).remaining, 3, "and charged once");
+    let refused: unknown;
+    try {
+      await store.take(asked, { id: "r1", fingerprint: "another" });
+    } catch (error) {
+      refused = error;
+    }
+    expectEqual(
+      refused instanceof SluiceError && refused.code,
+      "idempotency_conflict",
+      "an id is bound to its request",
+    );
+    await advance(600_000);
+    expectEqual(
+      (await store.take(asked, { id: "r1", fingerprint: "f" })).replayed,
+      false,
+      "remembered for ten minutes",
+    );
+  }),
+
+  ...forEachAlgorithm("a denied id is decided afresh", async (algorithm, { store, advance }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 1000)] });
+    await store.take([resolvedLimit(limit, "u", 1)]);
+    const denied = await store.take([resolvedLimit(limit, "u", 1)], { id: "r1", fingerprint: "f" });
+    expectEqual(denied.taken, false, "used up");
+    await advance(2000);
+    const again = await store.take([resolvedLimit(limit, "u", 1)], { id: "r1", fingerprint: "f" });
+    expectEqual([again.taken, again.replayed], [true, false], "a denial charged nothing and binds nobody");
+  }),
+
+  ...forEachAlgorithm(
+    "shadow limits are counted with what is allowed, and deny nothing",
+    async (algorithm, { store }) => {
+      const enforced = compileTestLimit({ algorithm, windows: [windowOf(3, 60_000)], policy: "enforced" });
+      const shadow = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)], policy: "shadow" });
+      const ask = (): TakeAnswer | Promise<TakeAnswer> =>
+        store.take([resolvedLimit(enforced, "u"), resolvedLimit(shadow, "u", 1, 1)]);
+      expectEqual((await ask()).outcomes.map(answerOf), ["allowed", "allowed"], "both have room");
+      const second = await ask();
+      expectEqual(
+        [second.taken, ...second.outcomes.map(answerOf)],
+        [true, "allowed", "denied"],
+        "the shadow would deny",
+      );
+      expectEqual((await ask()).taken, true, "and the enforced limit still counts on");
+      const fourth = await ask();
+      expectEqual(
+        [fourth.taken, ...fourth.outcomes.map(answerOf)],
+        [false, "denied", "denied"],
+        "until it denies itself",
+      );
+    },
+  ),
+
+  ...forEachAlgorithm(
+    "block_for keeps a subject out after a denial, and is not renewed by more",
+    async (algorithm, { store, advance }) => {
+      const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 100)], blockForMs: 10_000 });
+      await store.take([resolvedLimit(limit, "u")]);
+      const denied = await store.take([resolvedLimit(limit, "u")]);
+      expectEqual(only(denied).retryAfterMs, 10_000, "the block is longer than the window's wait");
+      await advance(9000);
+      const blocked = only(await store.take([resolvedLimit(limit, "u")]));
+      expectEqual([blocked.fits, blocked.retryAfterMs], ["blocked", 1000], "still blocked, and not for longer");
+      expectEqual((await store.take([resolvedLimit(limit, "other")])).taken, true, "others are not");
+      await advance(1000);
+      expectEqual((await store.take([resolvedLimit(limit, "u")])).taken, true, "then it is over");
+    },
+  ),
+
+  ...forEachAlgorithm("a lowered limit keeps the counter and locks nobody out", async (algorithm, { store }) => {
+    const before = compileTestLimit({ algorithm, windows: [windowOf(1000, 60_000)] });
+    const after = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+    expectEqual((await store.take([resolvedLimit(before, "u", 1000)])).taken, true, "all of the old limit");
+    const denied = only(await store.take([resolvedLimit(after, "u")]));
+    expectEqual(denied.fits, "later", "the running counter counts under the new limit");
+    expectEqual(denied.retryAfterMs <= 120_000, true, "and is free again within two windows");
+  }),
+
+  ...forEachAlgorithm("a raised limit keeps the counter", async (algorithm, { store }) => {
+    const before = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+    const after = compileTestLimit({ algorithm, windows: [windowOf(1000, 60_000)] });
+    expectEqual((await store.take([resolvedLimit(before, "u", 10)])).taken, true, "all of the old limit");
+    expectEqual((await store.take([resolvedLimit(before, "u")])).taken, false, "used up");
+    const answer = await store.take([resolvedLimit(after, "u")]);
+    if (isBucket(algorithm))
+      expectEqual(only(answer).retryAfterMs, 60, "a full bucket stays full, and drains at the new rate");
+    else expectEqual(answer.taken, true, "ten of a thousand are used");
+  }),
+
+  ...forEachAlgorithm("hostile subjects are subjects like any other", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)] });
+    const hostile = [
+      "\0",
+      "\u{d800}",
+      "__proto__",
+      "constructor",
+      "{tag}",
+      "a\r\nb",
+      "*",
+      " ",
+      "é",
+      "e\u0301",
+      "x".repeat(4096),
+      "x".repeat(4095),
+    ];
+    for (const subject of hostile) {
+      expectEqual(
+        (await store.take([resolvedLimit(limit, subject)])).taken,
+        true,
+        `first for ${JSON.stringify(subject.slice(0, 20))}`,
+      );
+    }
+    for (const subject of hostile) {
+      expectEqual(
+        (await store.take([resolvedLimit(limit, subject)])).taken,
+        false,
+        `second for ${JSON.stringify(subject.slice(0, 20))}`,
+      );
+    }
+  }),
+
+  ...forEachAlgorithm("read tells how a counter stands", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 60_000)] });
+    await store.take([resolvedLimit(limit, "u", 2)]);
+    const [reading] = await store.read(resolvedLimit(limit, "u"));
+    expectEqual(reading?.remaining, 3, "two of five are used");
+    const [fresh] = await store.read(resolvedLimit(limit, "nobody"));
+    expectEqual([fresh?.remaining, fresh?.resetAfterMs], [5, 0], "an unknown subject is as good as new");
+  }),
+];
+
+function isBucket(algorithm: Algorithm): boolean {
+  return algorithm === "gcra" || algorithm === "token_bucket" || algorithm === "leaky_bucket";
+}

@@ -1,0 +1,56 @@
+import type { ResolvedLimit } from "../counters/counter-store.ts";
+import { compileLimits } from "../match/compile-limit.ts";
+import type { CompiledLimit } from "../match/compiled.ts";
+import type { Algorithm, Limit, Policy, Window } from "../policy/policy.ts";
+
+export interface TestLimit {
+  readonly algorithm: Algorithm;
+  readonly windows: readonly Window[];
+  readonly policy?: string;
+  readonly by?: readonly string[];
+  readonly name?: string;
+  readonly blockForMs?: number;
+}
+
+/** `perSecond`-like windows without ceremony: 100 per 1 000 ms, and a burst where it differs. */
+export function windowOf(limit: number, perMs: number, burst: number = limit): Window {
+  return { limit, per: { kind: "ms", ms: perMs }, burst };
+}
+
+/** A policy of given limits with every other field at rest. */
+export function policyOf(id: string, limits: readonly Limit[]): Policy {
+  return {
+    id,
+    version: 1,
+    match: { domain: "default", methods: [], dimensions: {} },
+    limits,
+    unlimited: false,
+    mode: "enforce",
+    allow: {},
+    deny: {},
+    cost: [],
+    replaces: [],
+    onFailure: "open",
+    onFailureChosen: true,
+    warnAt: 0.8,
+    countDenials: false,
+  };
+}
+
+export function compileTestLimit({ algorithm, windows, policy, by, name, blockForMs }: TestLimit): CompiledLimit {
+  const limit: Limit = {
+    ...(name === undefined ? {} : { name }),
+    by: by ?? ["user"],
+    algorithm,
+    windows,
+    tiers: {},
+    missing: "share",
+    blockForMs: blockForMs ?? 0,
+    onChange: "keep",
+  };
+  return compileLimits(policyOf(policy ?? "test", [limit]))[0]!;
+}
+
+export function resolvedLimit(limit: CompiledLimit, subject: string, cost = 1, group = 0): ResolvedLimit {
+  return { limit, windows: limit.windows, subject, cost, group };
+}
