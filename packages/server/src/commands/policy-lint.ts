@@ -1,0 +1,87 @@
+import { type Problem, renderPath, renderProblem, SluiceError } from "sluice";
+import { parsePolicyFiles } from "sluice/policy-text";
+import { readPolicyFiles } from "../policy-files.ts";
+import type { ExitCode, Terminal } from "./terminal.ts";
+
+export interface LintOptions {
+  readonly json?: boolean;
+  /** Warnings fail too. */
+  readonly strict?: boolean;
+}
+
+type Severity = "error" | "warning";
+
+interface Finding {
+  readonly severity: Severity;
+  readonly problem: Problem;
+}
+
+/** `sluice policy lint`: each path is one configuration, a file or a folder. */
+export async function policyLint(
+  paths: readonly string[],
+  options: LintOptions,
+  terminal: Terminal,
+): Promise<ExitCode> {
+  const findings: Finding[] = [];
+  let files = 0;
+  let unreadable = false;
+  for (const path of paths) {
+    try {
+      const found = await readPolicyFiles(path);
+      files += found.files.length;
+      findings.push(...lint(() => parsePolicyFiles(found.files).warnings));
+    } catch (error) {
+      unreadable = true;
+      findings.push(...lint(() => rethrow(error)));
+    }
+  }
+  terminal.stdout.write(options.json === true ? renderJson(findings) : renderText(findings, files));
+  const errors = countOf(findings, "error");
+  if (unreadable) return 2;
+  return errors > 0 || (options.strict === true && findings.length > 0) ? 1 : 0;
+}
+
+function lint(findWarnings: () => readonly Problem[]): Finding[] {
+  try {
+    return findWarnings().map((problem) => ({ severity: "warning", problem }));
+  } catch (error) {
+    if (!(error instanceof SluiceError) || error.code !== "invalid_policies") throw error;
+    return error.problems.map((problem) => ({ severity: "error", problem }));
+  }
+}
+
+function rethrow(error: unknown): never {
+  throw error;
+}
+
+function renderText(findings: readonly Finding[], files: number): string {
+  const lines = findings.map(({ severity, problem }) => {
+    const { place, ...rest } = problem;
+    const where = place === undefined ? "" : `${place.file ?? "(text)"}:${place.line}:${place.column}: `;
+    return `${where}${severity}: ${renderProblem(rest)}`;
+  });
+  const summary = `${amount(files, "file")}: ${amount(countOf(findings, "error"), "error")}, ${amount(countOf(findings, "warning"), "warning")}`;
+  return `${[...lines, summary].join("\n")}\n`;
+}
+
+function renderJson(findings: readonly Finding[]): string {
+  const problems = findings.map(({ severity, problem: { place, path, message } }) => ({
+    severity,
+    file: place?.file,
+    line: place?.line,
+    column: place?.column,
+    field: renderPath(path),
+    message,
+  }));
+  const errors = countOf(findings, "error");
+  const warnings = countOf(findings, "warning");
+  return `${JSON.stringify({ ok: errors === 0, errors, warnings, problems }, undefined, 2)}\n`;
+}
+
+function countOf(findings: readonly Finding[], severity: Severity): number {
+  return findings.filter((one) => one.severity === severity).length;
+}
+
+function amount(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}

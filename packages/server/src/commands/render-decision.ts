@@ -1,0 +1,66 @@
+import { renderDuration } from "sluice";
+import type { DecisionBody } from "../transports/http/decision-body.ts";
+import type { WindowBody } from "../transports/http/policy-body.ts";
+
+/** A decision for people, on a few lines. */
+export function renderDecision(decision: DecisionBody): string {
+  const lines = [`${decision.allowed ? "allowed" : "DENIED "}  ${reasonOf(decision)}`];
+  const notes = notesOf(decision);
+  if (notes.length > 0) lines.push(`         ${notes.join("; ")}`);
+  for (const { policy, scope, reason } of decision.shadow ?? [])
+    lines.push(`         in shadow, ${policy}${scope === undefined ? "" : ` (${scope})`} would have denied: ${reason}`);
+  for (const one of decision.limits ?? []) {
+    const verdict = one.allowed ? "has room" : one.reason;
+    lines.push(`         · ${one.policy} (${one.scope}) ${verdict}: ${one.remaining} of ${one.limit} left`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function reasonOf(decision: DecisionBody): string {
+  const { policy, scope, cost, limit, remaining, window } = decision;
+  const by = policy === undefined ? "no policy" : `${policy}${scope === undefined ? "" : ` (${scope})`}`;
+  const allows = window === undefined ? by : `${by} allows ${renderWindow(window)}`;
+  switch (decision.reason) {
+    case "within_limits":
+      return `${remaining} of ${limit} left; ${allows}`;
+    case "unlimited":
+      return `${by} limits this`;
+    case "over_limit":
+      return `${allows}; ${remaining} of ${limit} left, and this costs ${cost}`;
+    case "never_fits":
+      return `${allows}, and this costs ${cost}: it never fits`;
+    case "blocked":
+      return `${by} refuses for a while after an earlier denial`;
+    case "deny_list":
+      return `${by} denies this subject by name`;
+    case "missing_dimension":
+      return `${by} needs a dimension that this request lacks`;
+    case "degraded":
+      return `the counters could not be asked: ${decision.degraded}`;
+  }
+}
+
+function notesOf(decision: DecisionBody): readonly string[] {
+  const notes: string[] = [];
+  if (decision.retry_after_ms !== undefined) notes.push(`try again in ${renderWait(decision.retry_after_ms)}`);
+  else if (decision.reason === "never_fits") notes.push("waiting does not help");
+  if (decision.allowed && (decision.reset_after_ms ?? 0) > 0)
+    notes.push(`as good as new in ${renderWait(decision.reset_after_ms!)}`);
+  if (decision.queue !== undefined)
+    notes.push(`place ${decision.queue.position} in the queue, ${renderWait(decision.queue.delay_ms)} from its front`);
+  if (decision.state !== "normal") notes.push(`state ${decision.state}`);
+  if (decision.replayed) notes.push("decided before under this id, not charged again");
+  if (decision.preview) notes.push("a preview: nothing was taken");
+  return notes;
+}
+
+function renderWindow({ limit, per, burst }: WindowBody): string {
+  if (per === "never") return `${limit} in all`;
+  const length = typeof per === "string" ? per : `calendar ${per.calendar} in ${per.time_zone}`;
+  return `${limit} per ${length}${burst === undefined || burst === limit ? "" : `, ${burst} at once`}`;
+}
+
+/** Long waits in whole seconds: nobody counts the milliseconds of a minute. */
+function renderWait(ms: number): string {
+  return ms < 10_000 ? renderDuration(ms) : renderDuration(Math.ceil(ms / 1000) * 1000);
+}

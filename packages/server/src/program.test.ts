@@ -1,0 +1,261 @@
+import { EventEmitter } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Daemon, startDaemon } from "./daemon.ts";
+import { runProgram } from "./program.ts";
+import { parseSettings } from "./settings.ts";
+import { version } from "./version.ts";
+
+const example = fileURLToPath(new URL("../../../config/policies.yaml", import.meta.url));
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function run(words: string, env: Record<string, string> = {}): Promise<Outcome> {
+  let out = "";
+  let err = "";
+  const code = await runProgram({
+    args: words.split(" ").filter((word) => word !== ""),
+    env,
+    terminal: {
+      stdout: { write: (text: string) => (out += text) },
+      stderr: { write: (text: string) => (err += text) },
+    },
+    signals: new EventEmitter(),
+  });
+  return { code, out, err };
+}
+
+let folder: string;
+let good: string;
+let bad: string;
+let daemon: Daemon;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-program-"));
+  good = join(folder, "good.yaml");
+  bad = join(folder, "bad.yaml");
+  await writeFile(
+    good,
+    "policies:\n  - id: login\n    match: { endpoint: /login }\n    limits: [{ by: [ip], windows: [2/h] }]\n    on_failure: closed\ndefault: none\n",
+  );
+  await writeFile(bad, "policies:\n  - id: login\n    limit: []\n  - id: 7\n");
+  const reading = parseSettings({}, { httpPort: "0", config: good });
+  if (reading.kind === "problems") throw new Error("settings");
+  daemon = await startDaemon({
+    settings: reading.settings,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+  });
+});
+
+afterAll(async () => {
+  await daemon.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe("sluice", () => {
+  it("prints its version and its help, with every command and the exit codes", async () => {
+    expect(await run("--version")).toEqual({ code: 0, out: `${version}\n`, err: "" });
+    const { code, out } = await run("--help");
+    expect(code).toBe(0);
+    for (const word of ["serve", "check", "explain", "policy", "Exit codes:"]) expect(out).toContain(word);
+  });
+
+  it("has help with examples for every command", async () => {
+    for (const command of ["serve", "check", "explain", "policy lint"]) {
+      const { code, out } = await run(`${command} --help`);
+      expect(code, command).toBe(0);
+      expect(out, command).toMatch(/Examples?:\n {2}sluice /);
+    }
+    expect((await run("serve --help")).out).toMatch(/--port <number>.*\n?.*SLUICE_HTTP_PORT.*8080/);
+  });
+
+  it.each(["", "frobnicate", "check", "check user=u1 --bogus", "policy", "policy lint"])(
+    "ends with 2 on wrong usage: %j",
+    async (words) => {
+      const { code, err } = await run(words);
+      expect(code).toBe(2);
+      expect(err).not.toBe("");
+    },
+  );
+});
+
+describe("sluice check", () => {
+  it("decides in this process, for people", async () => {
+    const { code, out } = await run(`check ip=203.0.113.7 endpoint=/login --config ${good}`);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^allowed {2}1 of 2 left; login \(ip\) allows 2 per 1h\n/);
+  });
+
+  it("ends with 1 when a check is denied", async () => {
+    const { code, out } = await run(`check ip=203.0.113.7 endpoint=/login --repeat 3 --config ${good}`);
+    expect(code).toBe(1);
+    expect(out).toMatch(/^DENIED .*try again in/ms);
+    expect(out).toMatch(/\n2 allowed, 1 denied\n$/);
+  });
+
+  it("prints JSON, one decision a line", async () => {
+    const { code, out } = await run(`check ip=203.0.113.7 endpoint=/login --repeat 3 --json --config ${good}`);
+    expect(code).toBe(1);
+    const decisions = out
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { allowed: boolean });
+    expect(decisions.map((one) => one.allowed)).toEqual([true, true, false]);
+  });
+
+  it("takes cost, preview, policy and details", async () => {
+    const words = `check --policy login ip=203.0.113.7 --cost 2 --preview --details --json --config ${good}`;
+    const { code, out } = await run(words);
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ policy: "login", cost: 2, preview: true, limits: [{ scope: "ip" }] });
+  });
+
+  it("finds policies through RATE_LIMIT_CONFIG, and says so where there are none", async () => {
+    const words = "check ip=203.0.113.7 endpoint=/login --json";
+    expect(JSON.parse((await run(words, { RATE_LIMIT_CONFIG: good })).out).policy).toBe("login");
+    const { code, out, err } = await run("check user=u1 endpoint=/v1/orders --cost 2");
+    expect(code).toBe(0);
+    expect(out).toMatch(/^allowed {2}998 of 1000 left/);
+    expect(err).toContain("--config");
+  });
+
+  it("asks a server, whose counters last", async () => {
+    const words = `check ip=203.0.113.9 endpoint=/login --json --server ${daemon.url}`;
+    expect(JSON.parse((await run(words)).out)).toMatchObject({ allowed: true, remaining: 1 });
+    expect(JSON.parse((await run(words)).out)).toMatchObject({ allowed: true, remaining: 0 });
+    const { code, out } = await run(words);
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toMatchObject({ allowed: false, policy: "login" });
+  });
+
+  it("says what is wrong with what it was given", async () => {
+    expect(await run("check user")).toMatchObject({ code: 2, err: expect.stringContaining("name=value") });
+    expect(await run("check =u1")).toMatchObject({ code: 2, err: expect.stringContaining("name=value") });
+    expect(await run("check a=1 a=2")).toMatchObject({ code: 2, err: expect.stringContaining("twice") });
+    expect(await run("check a=1 --cost x")).toMatchObject({ code: 2, err: expect.stringContaining("--cost") });
+    expect(await run("check a=1 --cost 0")).toMatchObject({ code: 2, err: expect.stringContaining("cost") });
+    expect(await run("check a=1 --repeat 0")).toMatchObject({ code: 2, err: expect.stringContaining("--repeat") });
+    expect(await run("check a=1 --policy nowhere")).toMatchObject({ code: 2, err: expect.stringContaining("nowhere") });
+    expect(await run("check a=1 --config nowhere.yaml")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("does not exist"),
+    });
+    expect(await run(`check a=1 --config ${bad}`)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`${bad}:3:5`),
+    });
+  });
+
+  it("says why a server does not answer, or what it refused", async () => {
+    expect(await run("check a=1 --server nonsense")).toMatchObject({ code: 2, err: expect.stringContaining("URL") });
+    expect(await run(`check a=1 --policy nowhere --server ${daemon.url}`)).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/policy_not_found.*\n.*policies\[0\].*nowhere/),
+    });
+    const other = createServer((_request, response) => response.end("<h1>hello</h1>"));
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
+    expect(await run(`check a=1 --server ${url}`)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("not as Sluice"),
+    });
+    await new Promise((resolve) => other.close(resolve));
+    expect(await run(`check a=1 --server ${url}`)).toMatchObject({ code: 2, err: expect.stringContaining("refused") });
+  });
+});
+
+describe("sluice explain", () => {
+  it("tells which policies match, which counters they lead to, and the arithmetic", async () => {
+    const { code, out } = await run(`explain ip=203.0.113.7 endpoint=//login/ --config ${good}`);
+    expect(code).toBe(0);
+    for (const part of ["login", "203.0.113.7", "endpoint", "cost 1", "ALLOWED"]) expect(out).toContain(part);
+    expect(out.endsWith("\n")).toBe(true);
+  });
+
+  it("asks a server as well, in prose and in JSON", async () => {
+    const words = `explain ip=203.0.113.77 endpoint=/login --server ${daemon.url}`;
+    const { code, out } = await run(words);
+    expect(code).toBe(0);
+    expect(out).toContain("203.0.113.77");
+    expect(JSON.parse((await run(`${words} --json`)).out)).toMatchObject({
+      decision: { policy: "login", preview: true },
+    });
+  });
+});
+
+describe("sluice policy lint", () => {
+  it("finds nothing in the example that comes with Sluice", async () => {
+    expect(await run(`policy lint --strict ${example}`)).toEqual({
+      code: 0,
+      out: "1 file: 0 errors, 0 warnings\n",
+      err: "",
+    });
+  });
+
+  it("tells every error with its place, and ends with 1", async () => {
+    const { code, out } = await run(`policy lint ${bad} ${good}`);
+    expect(code).toBe(1);
+    expect(out).toContain(`${bad}:3:5: error: policies[0].limit: `);
+    expect(out).toContain(`${bad}:4:`);
+    expect(out).toMatch(/\n2 files: [2-9] errors, \d+ warnings?\n$/);
+  });
+
+  it("tells warnings, which fail only where asked", async () => {
+    const file = join(folder, "surprising.yaml");
+    await writeFile(file, "policies: [{ id: a, limits: [{ by: [user], algorithm: fixed_window, windows: [5/m] }] }]\n");
+    const { code, out } = await run(`policy lint ${file}`);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^.*surprising\.yaml:1:\d+: warning: policies\[0\]/);
+    expect((await run(`policy lint --strict ${file}`)).code).toBe(1);
+  });
+
+  it("prints JSON", async () => {
+    const { code, out } = await run(`policy lint --json ${bad}`);
+    expect(code).toBe(1);
+    const report = JSON.parse(out);
+    expect(report).toMatchObject({ ok: false });
+    expect(report.problems[0]).toMatchObject({
+      severity: "error",
+      file: bad,
+      line: 3,
+      column: 5,
+      field: "policies[0].limit",
+    });
+  });
+
+  it("ends with 2 where a file cannot be read", async () => {
+    const { code, out } = await run(`policy lint ${join(folder, "nowhere.yaml")} ${good}`);
+    expect(code).toBe(2);
+    expect(out).toContain("does not exist");
+  });
+});
+
+describe("sluice serve", () => {
+  it("ends with 2 and names every bad setting", async () => {
+    const { code, err } = await run("serve --port x --host 0.0.0.0", { SLUICE_LOG_LEVEL: "loud" });
+    expect(code).toBe(2);
+    for (const name of ["--port", "--host", "SLUICE_LOG_LEVEL"]) expect(err).toContain(name);
+  });
+
+  it("ends with 2 on bad policies, every problem with its place", async () => {
+    const { code, err } = await run(`serve --port 0 --config ${bad}`);
+    expect(code).toBe(2);
+    expect(err).toContain(`${bad}:3:5 policies[0].limit`);
+    expect(err).toContain(`${bad}:4:`);
+  });
+
+  it("ends with 2 and says what to do when the port is taken", async () => {
+    const { code, err } = await run(`serve --port ${new URL(daemon.url).port} --config ${good}`);
+    expect(code).toBe(2);
+    expect(err).toMatch(/cannot listen on port \d+ of 127\.0\.0\.1: .*already.*--port/);
+  });
+});

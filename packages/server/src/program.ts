@@ -1,0 +1,163 @@
+import { Command, CommanderError, Option } from "commander";
+import { renderProblem, SluiceError } from "sluice";
+import { check } from "./commands/check.ts";
+import type { CheckOptions } from "./commands/check-options.ts";
+import { explain } from "./commands/explain.ts";
+import { type LintOptions, policyLint } from "./commands/policy-lint.ts";
+import { type Signals, serve } from "./commands/serve.ts";
+import { CommandError, type ExitCode, type Terminal } from "./commands/terminal.ts";
+import { parseSettings, type SettingEntry, type Settings, settingsTable } from "./settings.ts";
+import { version } from "./version.ts";
+
+/** What the outside world is to the program. */
+export interface World {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly terminal: Terminal;
+  readonly signals: Signals;
+}
+
+/** Runs one command line and answers with its exit code. Never throws. */
+export async function runProgram(world: World): Promise<ExitCode> {
+  let exitCode: ExitCode = 0;
+  const program = createProgram(world, (code) => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync(world.args, { from: "user" });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
+    world.terminal.stderr.write(renderFailure(error));
+    return 2;
+  }
+}
+
+const exitCodes = `
+Exit codes: 0 allowed, or all is well; 1 denied, or policies with errors; 2 wrong usage, or it could not be done.`;
+
+function createProgram(world: World, finish: (code: ExitCode) => void): Command {
+  const { terminal, env } = world;
+  const program = new Command("sluice")
+    .description("Rate limiting that is exact and explains itself.")
+    .version(version, "-V, --version", "print the version")
+    .helpOption("-h, --help", "print this")
+    .helpCommand("help [command]", "print the help of a command")
+    .addHelpText("after", `\nStart with: sluice serve --config policies.yaml\n${exitCodes}`)
+    .showHelpAfterError("(sluice --help tells what there is)")
+    .configureOutput({
+      writeOut: (text) => terminal.stdout.write(text),
+      writeErr: (text) => terminal.stderr.write(text),
+    })
+    .exitOverride();
+
+  const serveCommand = program
+    .command("serve")
+    .description("Serve decisions over HTTP, from policies that are watched for changes.")
+    .addHelpText(
+      "after",
+      `
+Every option has an environment variable; the option wins.
+SIGHUP reloads the policies. SIGTERM and SIGINT finish what is in flight and end with exit code 0.
+
+Examples:
+  sluice serve --config policies.yaml
+  sluice serve --config /etc/sluice/policies.d --port 9090 --log-format json
+  SLUICE_HTTP_PORT=0 RATE_LIMIT_CONFIG=policies.yaml sluice serve`,
+    );
+  for (const entry of Object.values(settingsTable)) serveCommand.addOption(optionOf(entry));
+  serveCommand.action(async (options: Readonly<Record<string, string | true>>) => {
+    const reading = parseSettings(env, flagsOf(options));
+    if (reading.kind === "problems") throw new CommandError(reading.problems.map(renderProblem).join("\n"));
+    finish(await serve(reading.settings, terminal, world.signals));
+  });
+
+  addCheckOptions(program.command("check <dimension...>").description("Decide a check, here or on a server."))
+    .option("--preview", "ask without taking")
+    .option("--id <id>", "charge once, however often this id is sent")
+    .option("--details", "also answer for every limit")
+    .option("--repeat <times>", "ask so many times")
+    .addHelpText(
+      "after",
+      `
+Without --server the check is decided in this process, on fresh counters.
+
+Examples:
+  sluice check user=u1 endpoint=/v1/orders --cost 2 --config policies.yaml
+  sluice check ip=203.0.113.7 endpoint=/login method=POST --repeat 6 --config policies.yaml
+  sluice check user=u1 --server http://127.0.0.1:8080 --json
+${exitCodes}`,
+    )
+    .action(async (words: string[], options: CheckOptions & { repeat?: string }) =>
+      finish(await check(words, withConfig(options, env), terminal)),
+    );
+
+  addCheckOptions(program.command("explain <dimension...>").description("Tell why a check is answered as it is."))
+    .addHelpText(
+      "after",
+      `
+Tells which policies match and why, which counters they lead to, and each window's arithmetic. Takes nothing.
+
+Examples:
+  sluice explain user=u1 endpoint=/v1/orders --config policies.yaml
+  sluice explain user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080`,
+    )
+    .action(async (words: string[], options: CheckOptions) =>
+      finish(await explain(words, withConfig(options, env), terminal)),
+    );
+
+  program
+    .command("policy")
+    .description("Work with policy files.")
+    .command("lint <path...>")
+    .description("Report everything wrong or surprising in policy files. Each path is a file, or a folder of files.")
+    .option("--json", "print JSON")
+    .option("--strict", "let warnings fail too")
+    .addHelpText("after", `\nExample:\n  sluice policy lint policies.yaml\n${exitCodes}`)
+    .action(async (paths: string[], options: LintOptions) => finish(await policyLint(paths, options, terminal)));
+
+  return program;
+}
+
+function addCheckOptions(command: Command): Command {
+  return command
+    .option("--cost <number>", "what the request takes")
+    .option("--domain <name>", "which family of policies is asked")
+    .option("--policy <id>", "ask this policy by id, instead of all that match; may be repeated", collect)
+    .addOption(new Option("--server <url>", "ask this server").conflicts("config"))
+    .option("--config <path>", "policy file or folder (RATE_LIMIT_CONFIG)")
+    .option("--json", "print JSON");
+}
+
+function collect(value: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, value];
+}
+
+function optionOf({ flag, value, help, env, fallback }: SettingEntry<unknown>): Option {
+  const otherwise = value === undefined || fallback === undefined ? "" : `, default ${String(fallback)}`;
+  return new Option(value === undefined ? flag : `${flag} ${value}`, `${help} (${env}${otherwise})`);
+}
+
+/** Options as commander hands them over, under the names of the settings. A switch that is there says `true`. */
+function flagsOf(options: Readonly<Record<string, string | true>>): Partial<Record<keyof Settings, string>> {
+  const flags: Partial<Record<keyof Settings, string>> = {};
+  for (const [name, entry] of Object.entries(settingsTable) as [keyof Settings, SettingEntry<unknown>][]) {
+    const given = options[optionOf(entry).attributeName()];
+    if (given !== undefined) flags[name] = String(given);
+  }
+  return flags;
+}
+
+function withConfig<T extends CheckOptions>(options: T, env: World["env"]): T {
+  const config = options.config ?? env[settingsTable.config.env];
+  return options.server !== undefined || config === undefined || config === "" ? options : { ...options, config };
+}
+
+function renderFailure(error: unknown): string {
+  if (error instanceof SluiceError && error.problems.length > 0) {
+    const count = error.problems.length === 1 ? "1 problem" : `${error.problems.length} problems`;
+    return [...error.problems.map(renderProblem), `${count}; nothing was started or decided`, ""].join("\n");
+  }
+  if (error instanceof SluiceError || error instanceof CommandError) return `${error.message}\n`;
+  return `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
+}

@@ -1,0 +1,81 @@
+import { describe, expect, it } from "vitest";
+import { isLoopback, parseSettings, type Settings } from "./settings.ts";
+
+function settingsOf(env: Record<string, string>, flags: Record<string, string> = {}): Settings {
+  const reading = parseSettings(env, flags);
+  if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
+  return reading.settings;
+}
+
+function problemsOf(env: Record<string, string>, flags: Record<string, string> = {}): string[] {
+  const reading = parseSettings(env, flags);
+  return reading.kind === "problems" ? reading.problems.map((one) => `${one.path.join(".")}: ${one.message}`) : [];
+}
+
+describe("settings", () => {
+  it("has a default for everything, on loopback", () => {
+    expect(settingsOf({})).toEqual({
+      config: undefined,
+      host: "127.0.0.1",
+      httpPort: 8080,
+      allowInsecure: false,
+      logLevel: "info",
+      logFormat: "text",
+      maxCounters: 4_000_000,
+      maxCounterBytes: 268_435_456,
+      maxConnections: 10_000,
+      idempotencyHeader: false,
+      retryJitter: true,
+    });
+  });
+
+  it("reads the environment, and a flag wins over it", () => {
+    const env = { SLUICE_HTTP_PORT: "9000", RATE_LIMIT_CONFIG: "a.yaml", SLUICE_LOG_LEVEL: "DEBUG" };
+    expect(settingsOf(env)).toMatchObject({ httpPort: 9000, config: "a.yaml", logLevel: "debug" });
+    expect(settingsOf(env, { httpPort: "0", config: "b.yaml" })).toMatchObject({ httpPort: 0, config: "b.yaml" });
+  });
+
+  it("takes an empty variable for an absent one", () => {
+    expect(settingsOf({ SLUICE_HTTP_PORT: "", SLUICE_HOST: "" })).toMatchObject({ httpPort: 8080, host: "127.0.0.1" });
+  });
+
+  it("reports every bad value at once, each under the name it was given by", () => {
+    const problems = problemsOf(
+      {
+        SLUICE_HTTP_PORT: "80a",
+        SLUICE_LOG_LEVEL: "loud",
+        SLUICE_MAX_COUNTERS: "-1",
+        SLUICE_IDEMPOTENCY_HEADER: "perhaps",
+      },
+      { maxConnections: "0", config: " " },
+    );
+    expect(problems).toHaveLength(6);
+    expect(problems.join("\n")).toContain('SLUICE_HTTP_PORT: is "80a"; it should be a whole number from 0 to 65535');
+    expect(problems.join("\n")).toContain('SLUICE_LOG_LEVEL: is "loud"; it should be one of fatal, error');
+    expect(problems.join("\n")).toContain("SLUICE_MAX_COUNTERS: ");
+    expect(problems.join("\n")).toContain('SLUICE_IDEMPOTENCY_HEADER: is "perhaps"; it should be true or false');
+    expect(problems.join("\n")).toContain("--max-connections: ");
+    expect(problems.join("\n")).toContain("--config: is empty");
+  });
+
+  it.each(["0.0.0.0", "::", "10.0.0.5", "example.org", "127.evil.example"])(
+    "refuses to listen on %s and says what to do",
+    (host) => {
+      const problems = problemsOf({ SLUICE_HOST: host });
+      expect(problems).toHaveLength(1);
+      expect(problems[0]).toMatch(/^SLUICE_HOST: .*127\.0\.0\.1.*--allow-insecure/);
+    },
+  );
+
+  it("listens anywhere when told in so many words", () => {
+    expect(settingsOf({ SLUICE_HOST: "0.0.0.0", SLUICE_ALLOW_INSECURE: "true" }).host).toBe("0.0.0.0");
+    expect(settingsOf({}, { host: "::", allowInsecure: "true" }).host).toBe("::");
+  });
+
+  it("knows loopback in its spellings", () => {
+    for (const host of ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "localhost", "LOCALHOST", "::ffff:127.0.0.1"])
+      expect(isLoopback(host), host).toBe(true);
+    for (const host of ["", "128.0.0.1", "127.0.0.1.example", "localhost.example"])
+      expect(isLoopback(host), host).toBe(false);
+  });
+});

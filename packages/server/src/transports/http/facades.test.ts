@@ -1,0 +1,241 @@
+import { createLimiter } from "sluice";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createDecide } from "../../decide.ts";
+import { createMetrics } from "../../telemetry/metrics.ts";
+import { createHttpServer, type HttpServer } from "./server.ts";
+
+const policies = {
+  policies: [
+    { id: "payments", match: { endpoint: "/payments" }, limits: [{ by: ["user"], windows: ["2/h"] }] },
+    {
+      id: "user:api.search",
+      match: { scope: "user", resource: "api.search" },
+      limits: [{ by: ["user"], windows: ["10/h"] }],
+    },
+    { id: "ip:global", match: { scope: "ip", resource: "global" }, limits: [{ by: ["ip"], windows: ["4/h"] }] },
+    { id: "global:api.search", match: { scope: "global" }, limits: [{ windows: ["1000000/h"] }] },
+    { id: "user:trickle", match: { resource: "trickle" }, limits: [{ by: ["user"], windows: ["4/s burst 1"] }] },
+    { id: "user:once", match: { resource: "once" }, limits: [{ by: ["user"], windows: ["1 once"] }] },
+  ],
+};
+
+let server: HttpServer;
+let url: string;
+let count = 0;
+let user: string;
+
+beforeAll(async () => {
+  const limiter = createLimiter({ policies });
+  const metrics = createMetrics({
+    version: "0",
+    sources: {
+      counters: () => ({
+        counters: 0,
+        bytes: 0,
+        evictedLive: 0,
+        clockAnomalies: 0,
+        ids: 0,
+        receipts: 0,
+        maxCounters: 9,
+      }),
+      generation: () => 1,
+    },
+  });
+  server = createHttpServer(
+    {
+      limiter,
+      decide: createDecide(limiter, metrics),
+      metrics,
+      log: { debug() {}, info() {}, warn() {}, error() {} },
+      accepting: () => true,
+      policyStatus: () => ({ state: "current", problems: [] }),
+      idempotencyHeader: false,
+      random: undefined,
+      version: "0",
+    },
+    { host: "127.0.0.1", port: 0, maxConnections: 100 },
+  );
+  url = await server.listen();
+});
+
+afterAll(() => server.close(1_000));
+
+beforeEach(() => {
+  user = `user-${++count}`;
+});
+
+type Json = Record<string, unknown>;
+
+async function post(path: string, body: Json): Promise<{ status: number; headers: Headers; body: Json }> {
+  const response = await fetch(url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, headers: response.headers, body: (await response.json()) as Json };
+}
+
+describe("POST /shouldAllow", () => {
+  it("answers allowed, remaining and reset_time in epoch seconds, then 429", async () => {
+    const request = { scope: "user", scope_value: user, api: "/payments" };
+    const first = await post("/shouldAllow", request);
+    expect(first.status).toBe(200);
+    expect(Object.keys(first.body)).toEqual(["allowed", "remaining", "reset_time"]);
+    expect(first.body).toMatchObject({ allowed: true, remaining: 1 });
+    const inSeconds = Number(first.body.reset_time) - Date.now() / 1000;
+    expect(inSeconds).toBeGreaterThan(0);
+    expect(inSeconds).toBeLessThanOrEqual(1801);
+    await post("/shouldAllow", request);
+    const third = await post("/shouldAllow", request);
+    expect(third.status).toBe(429);
+    expect(third.body).toMatchObject({ allowed: false, remaining: 0 });
+    expect(Number(third.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(third.headers.get("x-ratelimit-limit")).toBe("2");
+  });
+
+  it("falls to the default policy where none is for the API", async () => {
+    const { status, body } = await post("/shouldAllow", { scope: "org", scope_value: user, api: "/other" });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ allowed: true, remaining: 999 });
+  });
+
+  it("names every field that is wrong", async () => {
+    const { status, body } = await post("/shouldAllow", { scope: "", scope_value: 7, path: "/x" });
+    expect(status).toBe(400);
+    const fields = (body.problems as { field: string }[]).map((one) => one.field).sort();
+    expect(fields).toEqual(["api", "path", "scope", "scope_value"]);
+  });
+});
+
+describe("POST /v1/rate-limit", () => {
+  it("takes tokens from the policy of the scope and the resource", async () => {
+    const { status, headers, body } = await post("/v1/rate-limit", {
+      identifier: user,
+      resource: "api.search",
+      tokens: 3,
+      metadata: { anything: { goes: ["here"] } },
+    });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      allowed: true,
+      tokens_remaining: 7,
+      tokens_capacity: 10,
+      retry_after_seconds: null,
+      degraded: false,
+      degraded_reason: null,
+    });
+    expect(new Date(String(body.reset_at)).getTime()).toBeGreaterThan(Date.now());
+    expect(headers.get("x-ratelimit-policy")).toBe("user:api.search");
+  });
+
+  it("answers a denial with its own words beside the standing", async () => {
+    const request = { identifier: user, resource: "api.search", tokens: 10 };
+    await post("/v1/rate-limit", request);
+    const { status, body } = await post("/v1/rate-limit", request);
+    expect(status).toBe(429);
+    expect(body).toMatchObject({
+      error: "rate_limit_exceeded",
+      blocking_limit: "user:api.search",
+      allowed: false,
+      tokens_remaining: 0,
+    });
+    expect(body.retry_after).toBe(body.retry_after_seconds);
+    expect(Number(body.retry_after)).toBeGreaterThan(3500);
+  });
+
+  it("does not cut a wait of a quarter of a second down to none", async () => {
+    const request = { identifier: user, resource: "trickle" };
+    await post("/v1/rate-limit", request);
+    const { status, headers, body } = await post("/v1/rate-limit", request);
+    expect(status).toBe(429);
+    expect(Number(body.retry_after)).toBeGreaterThan(0);
+    expect(Number(body.retry_after)).toBeLessThanOrEqual(0.25);
+    expect(headers.get("retry-after")).toBe("1");
+  });
+
+  it("gives no wait for a quota that does not come back", async () => {
+    const request = { identifier: user, resource: "once" };
+    expect((await post("/v1/rate-limit", request)).status).toBe(200);
+    const { status, headers, body } = await post("/v1/rate-limit", request);
+    expect(status).toBe(429);
+    expect(body).toMatchObject({ retry_after: null, retry_after_seconds: null });
+    expect(headers.get("retry-after")).toBeNull();
+  });
+
+  it("only looks where consume is false", async () => {
+    const request = { identifier: user, resource: "api.search", tokens: 10, consume: false };
+    await post("/v1/rate-limit", request);
+    expect((await post("/v1/rate-limit", request)).body).toMatchObject({ allowed: true, tokens_remaining: 10 });
+  });
+
+  it("falls to the default of 1 000 at once where no policy is for the resource", async () => {
+    const { body } = await post("/v1/rate-limit", { identifier: user, resource: "unheard.of" });
+    expect(body).toMatchObject({ allowed: true, tokens_capacity: 1000, tokens_remaining: 999 });
+  });
+
+  it("names every field that is wrong", async () => {
+    const { status, body } = await post("/v1/rate-limit", {
+      tokens: 0,
+      resource: 7,
+      limit_hierarchy: [["user"], ["user", 3]],
+    });
+    expect(status).toBe(400);
+    const fields = (body.problems as { field: string }[]).map((one) => one.field).sort();
+    expect(fields).toEqual(["identifier", "limit_hierarchy[0]", "limit_hierarchy[1][1]", "resource", "tokens"]);
+  });
+});
+
+describe("a hierarchy of limits", () => {
+  const request = (address: string): Json => ({
+    identifier: user,
+    resource: "api.search",
+    metadata: { ip_address: address },
+    limit_hierarchy: [
+      ["user", "api.search"],
+      ["ip", "global"],
+      ["global", "api.search"],
+    ],
+  });
+
+  it("answers for every level and for the most restrictive one", async () => {
+    const { status, body } = await post("/v1/rate-limit", request("203.0.113.1"));
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      allowed: true,
+      blocking_limit: null,
+      tokens_capacity: 4,
+      tokens_remaining: 3,
+      limit_results: {
+        "user:api.search": { allowed: true, tokens_remaining: 9, tokens_capacity: 10 },
+        "ip:global": { allowed: true, tokens_remaining: 3, tokens_capacity: 4 },
+        "global:api.search": { allowed: true, tokens_capacity: 1_000_000 },
+      },
+      most_restrictive_limit: { tokens_remaining: 3, tokens_capacity: 4 },
+    });
+  });
+
+  it("charges no level when one refuses", async () => {
+    for (let i = 0; i < 4; i++) await post("/v1/rate-limit", request("203.0.113.2"));
+    for (let i = 0; i < 3; i++) {
+      const { status, body } = await post("/v1/rate-limit", request("203.0.113.2"));
+      expect(status).toBe(429);
+      expect(body).toMatchObject({
+        error: "rate_limit_exceeded",
+        blocking_limit: "ip:global",
+        limit_results: { "user:api.search": { allowed: true, tokens_remaining: 6 }, "ip:global": { allowed: false } },
+      });
+    }
+    const elsewhere = await post("/v1/rate-limit", request("203.0.113.3"));
+    expect(elsewhere.body).toMatchObject({ limit_results: { "user:api.search": { tokens_remaining: 5 } } });
+  });
+
+  it("refuses a level that is no policy", async () => {
+    const { status, body } = await post("/v1/rate-limit", {
+      identifier: user,
+      resource: "api.search",
+      limit_hierarchy: [["user", "nothing"]],
+    });
+    expect(status).toBe(400);
+    expect(body.code).toBe("policy_not_found");
+  });
+});

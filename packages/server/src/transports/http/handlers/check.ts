@@ -1,0 +1,54 @@
+import { type CheckRequest, type Decision, parseShape } from "sluice";
+import { whenDecided } from "../../../decide.ts";
+import { answerDecision, statusOf } from "../answer-decision.ts";
+import { batchShape, checkShape, isBatch } from "../check-body.ts";
+import { type DecisionBody, decisionBody } from "../decision-body.ts";
+import { type ErrorBody, renderError } from "../errors.ts";
+import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
+import { refuseLargeSingle } from "../json-body.ts";
+
+/** POST /v1/check: one check, or a batch. */
+export function check(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
+  if (isBatch(request.body)) return checkBatch(request, context);
+  refuseLargeSingle(request.bodyBytes);
+  const asked = parseShape(checkShape, request.body, "invalid_request", "the body");
+  return whenDecided(context.decide(withHeaderId(asked, request, context)), (decision) =>
+    answerDecision(decision, context),
+  );
+}
+
+/** Ids come from callers. What a gateway passes through from its own callers counts only where that is configured. */
+function withHeaderId(asked: CheckRequest, request: HttpRequest, context: HttpContext): CheckRequest {
+  if (!context.idempotencyHeader || asked.id !== undefined) return asked;
+  const id = request.headers["x-idempotency-key"];
+  return typeof id === "string" && id !== "" ? { ...asked, id } : asked;
+}
+
+/** One answer per check of a batch, in order. */
+type BatchAnswer =
+  | { readonly status: number; readonly decision: DecisionBody }
+  | { readonly status: number; readonly error: ErrorBody };
+
+async function checkBatch(request: HttpRequest, context: HttpContext): Promise<HttpResponse> {
+  const { checks } = parseShape(batchShape, request.body, "invalid_request", "the body");
+  const answers = await Promise.all(checks.map((one) => answerOne(one, context)));
+  return { status: 200, body: { answers } };
+}
+
+function answerOne(body: unknown, context: HttpContext): BatchAnswer | Promise<BatchAnswer> {
+  const refuse = (error: unknown): BatchAnswer => {
+    const refusal = renderError(error);
+    if (refusal.status >= 500) context.log.error({ err: error, route: "/v1/check" }, "a check of a batch failed");
+    return { status: refusal.status, error: refusal };
+  };
+  const answer = (decision: Decision): BatchAnswer => ({
+    status: statusOf(decision),
+    decision: decisionBody(decision),
+  });
+  try {
+    const decided = context.decide(parseShape(checkShape, body, "invalid_request", "the check"));
+    return decided instanceof Promise ? decided.then(answer, refuse) : answer(decided);
+  } catch (error) {
+    return refuse(error);
+  }
+}

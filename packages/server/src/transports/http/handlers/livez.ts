@@ -1,0 +1,6 @@
+import type { HttpResponse } from "../exchange.ts";
+
+/** GET /livez: the process answers. */
+export function livez(): HttpResponse {
+  return { status: 200, body: { status: "live" } };
+}

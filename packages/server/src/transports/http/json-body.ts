@@ -1,0 +1,36 @@
+import { isUtf8 } from "node:buffer";
+import { SluiceError } from "sluice";
+
+export const maxBodyBytes: number = 64 * 1024;
+export const maxBatchBodyBytes: number = 1024 * 1024;
+
+/** A body and how many bytes it came in. */
+export interface JsonBody {
+  readonly bytes: number;
+  readonly value: unknown;
+}
+
+export function parseJsonBody(buffer: Buffer): JsonBody {
+  if (buffer.length === 0) throw invalid("the body is empty; it should be a JSON object");
+  if (!isUtf8(buffer)) throw invalid("the body is not UTF-8");
+  try {
+    return { bytes: buffer.length, value: JSON.parse(buffer.toString("utf8")) };
+  } catch (error) {
+    throw invalid(`the body is not JSON: ${(error as Error).message}`);
+  }
+}
+
+/** Holds a body that may be a batch, but is not, to the size of a single one. */
+export function refuseLargeSingle(bytes: number): void {
+  if (bytes <= maxBodyBytes) return;
+  throw tooLarge(bytes, maxBodyBytes);
+}
+
+export function tooLarge(bytes: number | undefined, mostBytes: number): SluiceError {
+  const size = bytes === undefined ? "more" : `${bytes} bytes`;
+  return new SluiceError("body_too_large", `the body may have ${mostBytes} bytes here, and has ${size}`);
+}
+
+function invalid(message: string): SluiceError {
+  return new SluiceError("invalid_request", message);
+}

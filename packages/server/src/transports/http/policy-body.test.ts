@@ -1,0 +1,59 @@
+import { parsePolicies } from "sluice";
+import { describe, expect, it } from "vitest";
+import { policySetBody } from "./policy-body.ts";
+
+describe("policies as JSON", () => {
+  it("can be read back as a policy file, and mean the same", () => {
+    const written = parsePolicies({
+      domain: "shop",
+      policies: [
+        {
+          id: "orders",
+          version: 3,
+          description: "d",
+          owner: "o",
+          match: { endpoint: "/v1/{order}/**", method: ["GET", "POST"], region: ["eu", "us"], plan: "*" },
+          limits: [
+            { by: ["tenant"], windows: ["16.67/s burst 200", { limit: 3000, per: "1m", name: "minute" }, "100k/h"] },
+            {
+              name: "per-user",
+              by: ["tenant", "user"],
+              algorithm: "leaky_bucket",
+              windows: ["10/1500ms"],
+              tiers: { premium: { windows: ["100/s"] } },
+              missing: "deny",
+              block_for: "10m",
+              on_change: "reset",
+            },
+            { name: "day", windows: ["1000/day in Europe/Berlin"] },
+            { name: "trial", by: ["user"], windows: ["50 once"] },
+          ],
+          cost: { "/v1/orders/export": 10 },
+          allow: { ip: ["10.0.0.0/8"] },
+          deny: { user: ["mallory"] },
+          mode: "shadow",
+          replaces: ["older"],
+          valid_from: "2026-01-02T03:04:05Z",
+          rollout: { percent: 10, by: "user" },
+          on_failure: "local",
+          deadline: "50ms",
+          warn_at: 0.5,
+          count_denials: true,
+        },
+        { id: "older", unlimited: true, on_failure: "open" },
+      ],
+      default: { limits: [{ by: ["ip"], windows: ["5/s"] }], on_failure: "closed" },
+      subjects: [
+        { user: "u1", tier: "premium" },
+        { tenant: "acme", limits: [{ policy: "orders", windows: ["500/s"], until: "2027-01-01T00:00:00Z" }] },
+      ],
+    });
+    const body = JSON.parse(JSON.stringify(policySetBody(written)));
+    expect(parsePolicies(body)).toEqual(written);
+  });
+
+  it("says so where requests that match nothing are not limited", () => {
+    const body = policySetBody(parsePolicies({ policies: [], default: "none" }));
+    expect(body.default).toBe("none");
+  });
+});

@@ -1,0 +1,89 @@
+import { type Limit, type Policy, type PolicySet, renderDuration, type SubjectEntry, type Window } from "sluice";
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** A window as a policy file has it in full. */
+export interface WindowBody {
+  readonly limit: number;
+  /** `1s`, `15m`, or `never` for a quota that does not come back. */
+  readonly per: string | { readonly calendar: "day" | "month"; readonly time_zone: string };
+  /** Absent where the window has none of its own. */
+  readonly burst?: number | undefined;
+  readonly name?: string | undefined;
+}
+
+export function windowBody({ limit, per, burst, name }: Window): WindowBody {
+  switch (per.kind) {
+    case "ms":
+      return { name, limit, per: renderDuration(per.ms), burst };
+    case "calendar":
+      return { name, limit, per: { calendar: per.unit, time_zone: per.timeZone } };
+    case "never":
+      return { name, limit, per: "never" };
+  }
+}
+
+/** Every policy in force, in the words of a policy file, with every default written out. It can be read back as one. */
+export function policySetBody({ policies, fallback, subjects }: PolicySet): Body {
+  return {
+    policies: policies.map(policyBody),
+    default: fallback === undefined ? "none" : commonBody(fallback),
+    subjects: subjects.map(subjectBody),
+  };
+}
+
+function policyBody(policy: Policy): Body {
+  const { match, validFromMs } = policy;
+  const method = match.methods.length === 0 ? undefined : match.methods;
+  return {
+    id: policy.id,
+    domain: match.domain,
+    match: { endpoint: match.endpoint, method, ...match.dimensions },
+    ...commonBody(policy),
+    replaces: policy.replaces.length === 0 ? undefined : policy.replaces,
+    valid_from: validFromMs === undefined ? undefined : new Date(validFromMs).toISOString(),
+    rollout: policy.rollout,
+  };
+}
+
+function commonBody(policy: Policy): Body {
+  return {
+    version: policy.version,
+    description: policy.description,
+    owner: policy.owner,
+    mode: policy.mode,
+    unlimited: policy.unlimited,
+    limits: policy.limits.map(limitBody),
+    allow: policy.allow,
+    deny: policy.deny,
+    cost: Object.fromEntries(policy.cost.map(({ endpoint, cost }) => [endpoint, cost])),
+    on_failure: policy.onFailure,
+    deadline: policy.deadlineMs === undefined ? undefined : renderDuration(policy.deadlineMs),
+    warn_at: policy.warnAt,
+    count_denials: policy.countDenials,
+  };
+}
+
+function limitBody(limit: Limit): Body {
+  const tiers = Object.entries(limit.tiers).map(([tier, { windows }]) => [tier, { windows: windows.map(windowBody) }]);
+  return {
+    name: limit.name,
+    by: limit.by,
+    algorithm: limit.algorithm,
+    windows: limit.windows.map(windowBody),
+    tiers: Object.fromEntries(tiers),
+    missing: limit.missing,
+    block_for: renderDuration(limit.blockForMs),
+    on_change: limit.onChange,
+  };
+}
+
+function subjectBody({ dimension, value, tier, limits }: SubjectEntry): Body {
+  const own = limits.map(({ policy, limit, windows, untilMs }) => ({
+    policy,
+    limit,
+    windows: windows.map(windowBody),
+    until: untilMs === undefined ? undefined : new Date(untilMs).toISOString(),
+  }));
+  return { [dimension]: value, tier, limits: own.length === 0 ? undefined : own };
+}

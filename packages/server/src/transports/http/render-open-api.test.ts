@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { renderOpenApi } from "./render-open-api.ts";
+import { routes } from "./routes.ts";
+
+const document = JSON.parse(JSON.stringify(renderOpenApi(routes, "1.2.3")));
+
+/** Every `$ref` anywhere in a value. */
+function referencesIn(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, part]) => (key === "$ref" ? [String(part)] : referencesIn(part)));
+}
+
+function follow(reference: string): unknown {
+  return reference
+    .replace(/^#\//, "")
+    .split("/")
+    .reduce<Record<string, never> | undefined>((part, step) => part?.[step], document);
+}
+
+describe("the OpenAPI document", () => {
+  it("describes every route, and no other", () => {
+    const described = Object.entries(document.paths as Record<string, object>).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(described.sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
+    expect(document).toMatchObject({ openapi: "3.1.0", info: { version: "1.2.3" } });
+  });
+
+  it("refers only to what it defines", () => {
+    const references = referencesIn(document);
+    expect(references.length).toBeGreaterThan(10);
+    for (const reference of references) expect(follow(reference), reference).toBeDefined();
+  });
+
+  it("gives every operation an id of its own and a body where one is read", () => {
+    const ids = new Set<string>();
+    for (const route of routes) {
+      const operation = document.paths[route.path][route.method.toLowerCase()];
+      ids.add(operation.operationId);
+      expect(operation.requestBody !== undefined, route.path).toBe(route.method === "POST");
+    }
+    expect(ids.size).toBe(routes.length);
+  });
+
+  it("takes the bounds of a check from the shape that reads it", () => {
+    const [single, batch] = document.paths["/v1/check"].post.requestBody.content["application/json"].schema.oneOf;
+    expect(single.properties.cost).toMatchObject({ type: "integer", minimum: 0, maximum: 100_000 });
+    expect(single.additionalProperties).toBe(false);
+    expect(batch.properties.checks).toMatchObject({ minItems: 1, maxItems: 1000, items: { type: "object" } });
+  });
+});

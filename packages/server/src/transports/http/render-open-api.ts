@@ -1,0 +1,97 @@
+import type { JsonSchema } from "sluice";
+import { problemType } from "./errors.ts";
+import type { Answer, Route } from "./route.ts";
+import { type SchemaName, schemas } from "./schemas.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Describes a route table in OpenAPI 3.1, from the very shapes that bodies are read by. */
+export function renderOpenApi(routes: readonly Route[], version: string): Json {
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const route of routes) {
+    paths[route.path] ??= {};
+    paths[route.path]![route.method.toLowerCase()] = renderOperation(route);
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Sluice",
+      version,
+      description: "Rate limiting that is exact and explains itself. A denial is an answer (429), not an error.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    paths,
+    components: { schemas, headers: rateLimitHeaders },
+  };
+}
+
+function renderOperation(route: Route): Json {
+  return {
+    operationId: operationId(route),
+    summary: route.summary,
+    ...(route.bodies !== undefined && {
+      requestBody: {
+        required: true,
+        content: { "application/json": { schema: oneOf(route.bodies.map((shape) => shape.schema)) } },
+      },
+    }),
+    responses: {
+      ...Object.fromEntries(Object.entries(route.answers).map(([status, answer]) => [status, renderAnswer(answer)])),
+      ...(route.bodies !== undefined && errorAnswers),
+      default: { description: "Something went wrong", content: { [problemType]: { schema: reference("Error") } } },
+    },
+  };
+}
+
+const errorAnswers: Json = Object.fromEntries(
+  [
+    [400, "Bad input, every field named; or an unknown policy (policy_not_found)"],
+    [413, "The body is too large"],
+    [415, "The body is not application/json"],
+    [422, "The id was used before for another check (idempotency_conflict)"],
+  ].map(([status, description]) => [
+    status,
+    { description, content: { [problemType]: { schema: reference("Error") } } },
+  ]),
+);
+
+function renderAnswer({ description, content, rateLimitHeaders: withHeaders }: Answer): Json {
+  const named = withHeaders === true ? Object.keys(rateLimitHeaders) : [];
+  return {
+    description,
+    ...(named.length > 0 && {
+      headers: Object.fromEntries(named.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+    }),
+    content:
+      typeof content === "string"
+        ? { [content]: { schema: content === "text/plain" ? { type: "string" } : { type: "object" } } }
+        : { [contentType(content)]: { schema: oneOf(content.map(reference)) } },
+  };
+}
+
+function contentType(content: readonly SchemaName[]): string {
+  return content.includes("Denial") ? problemType : "application/json";
+}
+
+function oneOf(all: readonly JsonSchema[]): JsonSchema {
+  return all.length === 1 ? all[0]! : { oneOf: all };
+}
+
+function reference(name: SchemaName): JsonSchema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** `POST /v1/rate-limit` is `postV1RateLimit`. */
+function operationId({ method, path }: Route): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
+  return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
+}
+
+const rateLimitHeaders: Readonly<Record<string, Json>> = {
+  "X-RateLimit-Limit": { description: "What the limiting window holds", schema: { type: "integer" } },
+  "X-RateLimit-Remaining": { description: "What is left of it", schema: { type: "integer" } },
+  "X-RateLimit-Reset": { description: "When it is full again, in epoch seconds", schema: { type: "integer" } },
+  "RateLimit-Policy": { description: "The limit, as an IETF structured field", schema: { type: "string" } },
+  RateLimit: { description: "How it stands, as an IETF structured field", schema: { type: "string" } },
+  "Retry-After": { description: "Seconds to wait after a denial, where waiting helps", schema: { type: "integer" } },
+};

@@ -1,0 +1,24 @@
+import type { Shape } from "sluice";
+import type { Handler } from "./exchange.ts";
+import type { SchemaName } from "./schemas.ts";
+
+/** One entry of the route table: what is asked, who answers, and what the documentation says of it. */
+export interface Route {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly summary: string;
+  readonly handle: Handler;
+  /** What a body may be: one of these. Absent where there is none. */
+  readonly bodies?: readonly Shape<unknown>[];
+  /** Absent: 64 KiB. */
+  readonly maxBodyBytes?: number;
+  /** What is answered when all goes well, by status. What goes wrong is the same everywhere. */
+  readonly answers: Readonly<Record<number, Answer>>;
+}
+
+export interface Answer {
+  readonly description: string;
+  /** One of these schemas, or text of another type. */
+  readonly content: readonly SchemaName[] | "text/plain" | "application/json";
+  readonly rateLimitHeaders?: boolean;
+}

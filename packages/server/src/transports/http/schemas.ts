@@ -1,0 +1,240 @@
+import { errorCodes, type JsonSchema } from "sluice";
+
+const number: JsonSchema = { type: "number" };
+const integer: JsonSchema = { type: "integer" };
+const text: JsonSchema = { type: "string" };
+const yesOrNo: JsonSchema = { type: "boolean" };
+const nullable = (schema: JsonSchema): JsonSchema => ({ anyOf: [schema, { type: "null" }] });
+const list = (items: JsonSchema): JsonSchema => ({ type: "array", items });
+
+/** An object of which every property is there, but for those named. */
+function object(properties: Readonly<Record<string, JsonSchema>>, ...optional: readonly string[]): JsonSchema {
+  const required = Object.keys(properties).filter((key) => !optional.includes(key));
+  return { type: "object", properties, ...(required.length > 0 && { required }) };
+}
+
+const reason: JsonSchema = {
+  enum: [
+    "within_limits",
+    "over_limit",
+    "never_fits",
+    "blocked",
+    "deny_list",
+    "missing_dimension",
+    "unlimited",
+    "degraded",
+  ],
+};
+
+const window: JsonSchema = object(
+  {
+    limit: number,
+    per: {
+      anyOf: [
+        { type: "string", description: "A duration, or never.", examples: ["1s", "15m", "never"] },
+        object({ calendar: { enum: ["day", "month"] }, time_zone: text }),
+      ],
+    },
+    burst: number,
+    name: text,
+  },
+  "burst",
+  "name",
+);
+
+const queue: JsonSchema = object({ position: number, delay_ms: number });
+
+const limitDecision: JsonSchema = object(
+  {
+    policy: text,
+    version: integer,
+    scope: text,
+    subject: text,
+    algorithm: text,
+    allowed: yesOrNo,
+    reason,
+    window,
+    cost: number,
+    limit: number,
+    remaining: number,
+    used: number,
+    retry_after_ms: integer,
+    reset_after_ms: integer,
+    queue,
+    shadow: yesOrNo,
+  },
+  "retry_after_ms",
+  "queue",
+);
+
+const shadowDenial: JsonSchema = object(
+  { policy: text, version: integer, scope: text, reason, retry_after_ms: integer },
+  "scope",
+  "retry_after_ms",
+);
+
+const decisionOptional = {
+  policy: { type: "string", description: "The policy that speaks: the most restrictive one." },
+  version: integer,
+  scope: text,
+  window,
+  limit: { type: "number", description: "The most that window ever holds." },
+  remaining: number,
+  used: number,
+  retry_after_ms: {
+    type: "integer",
+    description:
+      "First millisecond at which the same request passes, if nothing else comes. Absent: allowed, or never.",
+  },
+  reset_after_ms: integer,
+  reset_at_ms: { type: "integer", description: "Epoch milliseconds." },
+  queue,
+  degraded: { type: "string", description: "Why the counters could not be asked." },
+  shadow: { ...list(shadowDenial), description: "What policies in shadow mode would have denied." },
+  limits: { ...list(limitDecision), description: "Every limit's answer, where details asked for it." },
+} satisfies Readonly<Record<string, JsonSchema>>;
+
+const decisionProperties = {
+  allowed: yesOrNo,
+  reason,
+  cost: number,
+  state: { enum: ["normal", "warning", "throttled"] },
+  deny_count: number,
+  replayed: { type: "boolean", description: "The same id was decided before, and nothing was charged again." },
+  preview: yesOrNo,
+  ...decisionOptional,
+} satisfies Readonly<Record<string, JsonSchema>>;
+
+const decision: JsonSchema = object(decisionProperties, ...Object.keys(decisionOptional));
+
+const denial: JsonSchema = {
+  description: "A problem of RFC 9457, with the decision's fields beside it.",
+  ...object(
+    {
+      type: text,
+      title: text,
+      status: integer,
+      detail: text,
+      "violated-policies": list(text),
+      ...decisionProperties,
+    },
+    "violated-policies",
+    ...Object.keys(decisionOptional),
+  ),
+};
+
+const error: JsonSchema = object(
+  {
+    type: text,
+    title: text,
+    status: integer,
+    code: { enum: [...errorCodes] },
+    detail: text,
+    problems: list(object({ field: text, message: text })),
+  },
+  "problems",
+);
+
+const bucketResult = {
+  allowed: yesOrNo,
+  tokens_remaining: nullable(number),
+  tokens_capacity: nullable(number),
+  retry_after_seconds: nullable(number),
+  reset_at: nullable({ type: "string", format: "date-time" }),
+} satisfies Readonly<Record<string, JsonSchema>>;
+
+export type SchemaName =
+  | "Decision"
+  | "Denial"
+  | "Error"
+  | "BatchAnswer"
+  | "ShouldAllowAnswer"
+  | "RateLimitAnswer"
+  | "Policies"
+  | "Explanation"
+  | "Live"
+  | "Ready";
+
+/** What the server answers with, by name. */
+export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
+  Decision: decision,
+  Denial: denial,
+  Error: error,
+  BatchAnswer: object({
+    answers: list({
+      anyOf: [object({ status: integer, decision }), object({ status: integer, error })],
+    }),
+  }),
+  ShouldAllowAnswer: object({ allowed: yesOrNo, remaining: nullable(number), reset_time: nullable(integer) }),
+  RateLimitAnswer: object(
+    {
+      ...bucketResult,
+      degraded: yesOrNo,
+      degraded_reason: nullable(text),
+      error: { enum: ["rate_limit_exceeded", "storage_unavailable"] },
+      blocking_limit: nullable(text),
+      retry_after: nullable(number),
+      limit_results: { type: "object", additionalProperties: object(bucketResult) },
+      most_restrictive_limit: object(bucketResult),
+    },
+    "error",
+    "blocking_limit",
+    "retry_after",
+    "limit_results",
+    "most_restrictive_limit",
+  ),
+  Policies: object({ generation: integer, policies: list({ type: "object" }), default: {}, subjects: list({}) }),
+  Explanation: object(
+    {
+      request: { type: "object" },
+      domain: text,
+      endpoint: text,
+      policies: list(object({ policy: text, applies: yesOrNo, why: text })),
+      limits: list(
+        object(
+          {
+            policy: text,
+            scope: text,
+            subject: text,
+            counter: text,
+            cost: number,
+            tier: text,
+            shadow: yesOrNo,
+            windows: list(
+              object({
+                window,
+                remaining: number,
+                reset_after_ms: number,
+                state: { type: "object", additionalProperties: number },
+                arithmetic: list(text),
+              }),
+            ),
+          },
+          "tier",
+        ),
+      ),
+      decision,
+    },
+    "endpoint",
+  ),
+  Live: object({ status: { const: "live" } }),
+  Ready: object(
+    {
+      status: { enum: ["ready", "stopping"] },
+      config: {
+        enum: ["current", "stale"],
+        description: "stale: what is on disk was refused, and the last good policies are in force.",
+      },
+      generation: integer,
+      policies: integer,
+      problem_count: integer,
+      problems: list(text),
+      code: text,
+      detail: text,
+    },
+    "problem_count",
+    "problems",
+    "code",
+    "detail",
+  ),
+};
