@@ -184,14 +184,23 @@ describe("cost", () => {
         {
           id: "p",
           limits: [{ by: ["user"], windows: "1000/h" }],
-          cost: { "/v1/**": 2, "/v1/{x}/export": 3, "/v1/orders/export": 10, "/v1/orders/*": 5 },
+          cost: {
+            "/v1/**": 2,
+            "/v1/{x}/export": 3,
+            "/v1/orders": 7,
+            "/v1/orders/**": 4,
+            "/v1/orders/export": 10,
+            "/v1/orders/*": 5,
+          },
         },
       ],
     });
     const costOf = (endpoint: string): number => limiter.checkSync(user("u", { endpoint })).cost;
-    expect(["/v1/orders/export", "/v1/orders/7", "/v1/users/export", "/v1/users", "/v2"].map(costOf)).toEqual([
-      10, 5, 3, 2, 1,
-    ]);
+    expect(
+      ["/v1/orders/export", "/v1/orders/7", "/v1/orders", "/v1/orders/7/x", "/v1/users/export", "/v1/users", "/v2"].map(
+        costOf,
+      ),
+    ).toEqual([10, 5, 7, 4, 3, 2, 1]);
     expect(limiter.checkSync({ ...user("u", { endpoint: "/v1/orders/export" }), cost: 4 }).cost).toBe(4);
   });
 
@@ -499,6 +508,31 @@ describe("tiers, custom limits and overrides", () => {
     expect(limitOf(limiter, "soon")).toBe(10);
   });
 
+  it("knows subjects in every spelling of theirs, and by a {param} of the path", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "ip", limits: [{ by: "ip", windows: "10/h", tiers: { premium: { windows: "100/h" } } }] },
+        {
+          id: "shop",
+          match: { endpoint: "/shops/{shop}" },
+          replaces: "ip",
+          limits: [{ by: "shop", windows: "10/h", tiers: { premium: { windows: "100/h" } } }],
+        },
+      ],
+      subjects: [
+        { ip: "::ffff:192.0.2.7", tier: "premium" },
+        { ip: "2001:db8:0:1::5", tier: "premium" },
+        { shop: "acme", tier: "premium" },
+      ],
+    });
+    const limitOfIp = (ip: string): number | undefined => limiter.checkSync({ dimensions: { ip } }).limit;
+    expect(["192.0.2.7", "64:ff9b::192.0.2.7", "2001:db8:0:1::99", "192.0.2.8"].map(limitOfIp)).toEqual([
+      100, 100, 100, 10,
+    ]);
+    expect(limiter.checkSync({ dimensions: { endpoint: "/Shops/Acme", shop: "other" } }).limit).toBe(100);
+    expect(limiter.checkSync({ dimensions: { endpoint: "/shops/other", shop: "acme" } }).limit).toBe(10);
+  });
+
   it("keeps the counter when a subject changes its tier", () => {
     const subjects = new MemorySubjectDirectory();
     const { limiter } = open(tiered, { subjects });
@@ -552,6 +586,19 @@ describe("idempotency", () => {
     expect(() => limiter.checkSync({ ...user("u"), id: id as string })).toThrow(
       "id must be a text of 1 to 256 characters",
     );
+  });
+
+  it("remembers an id for as long as the request says, else ten minutes", () => {
+    const { limiter, clock } = open(hour);
+    limiter.checkSync({ ...user("u"), id: "short", idTtlMs: 1000 });
+    limiter.checkSync({ ...user("u"), id: "long" });
+    clock.advance(1000);
+    expect(limiter.checkSync({ ...user("u"), id: "short", idTtlMs: 1000 }).replayed).toBe(false);
+    clock.advance(598_999);
+    expect(limiter.checkSync({ ...user("u"), id: "long" }).replayed).toBe(true);
+    clock.advance(1);
+    expect(limiter.checkSync({ ...user("u"), id: "long" }).replayed).toBe(false);
+    expect(() => limiter.checkSync({ ...user("u"), id: "x", idTtlMs: 0 })).toThrow("idTtlMs must be 1 to 86400000");
   });
 
   it("remembers a bounded number of ids", () => {

@@ -12,7 +12,7 @@ import {
 } from "./decision/combine-outcomes.ts";
 import type { Decision, ShadowDenial } from "./decision/decision.ts";
 import { SubjectStates, untroubled } from "./decision/subject-states.ts";
-import { SluiceError } from "./errors.ts";
+import { type Problem, SluiceError } from "./errors.ts";
 import { explain } from "./explain.ts";
 import type { Explanation, Limiter, LimiterOptions, SnapshotInfo } from "./limiter.ts";
 import type { CompiledLimit } from "./match/compiled.ts";
@@ -21,7 +21,7 @@ import { Snapshot } from "./match/snapshot.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
 import type { PolicySet } from "./policy/policy.ts";
 import { checkCost } from "./request/check-cost.ts";
-import { type CheckRequest, maxIdLength } from "./request/check-request.ts";
+import { type CheckRequest, maxIdLength, maxIdTtlMs } from "./request/check-request.ts";
 import { rawDimension, readDimension } from "./request/read-dimension.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "./subject/subject-directory.ts";
 
@@ -88,12 +88,12 @@ class SluiceLimiter implements Limiter {
     if (request.details === true || request.receipt === true || request.dimensions === undefined) return undefined;
     const { dimensions, cost = 1 } = request;
     const snapshot = this.#snapshot;
-    const match = snapshot.matchEndpoint(request.domain ?? "default", rawDimension(dimensions, "endpoint"));
+    const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
     if (!match.settled) return undefined;
     const limit = candidatesFor(snapshot, match, dimensions, this.#epochMs).onlyLimit;
     if (limit === undefined) return undefined;
     const dimension = limit.source.by[0]!;
-    if (this.subjects.knows(dimension) || snapshot.subjects.knows(dimension)) return undefined;
+    if (this.subjects.size !== 0 || snapshot.subjects.size !== 0) return undefined;
     if (cost !== 1) checkCost(cost, false);
     const subject = readDimension(dimensions, dimension);
     const outcome = counters.takeOne(limit.windows[0]!, subject, cost);
@@ -152,9 +152,10 @@ class SluiceLimiter implements Limiter {
     if (request.preview === true) return this.#peek(limits);
     const { id } = request;
     if (id === undefined && request.receipt !== true) return this.counters.take(limits);
-    if (id !== undefined) checkId(id);
+    if (id !== undefined) checkId(id, request.idTtlMs);
     return this.counters.take(limits, {
       id,
+      idTtlMs: request.idTtlMs,
       fingerprint: id === undefined ? undefined : fingerprintOf(limits),
       receipt: request.receipt,
     });
@@ -268,10 +269,20 @@ function policySetFrom(policies: PolicySet | Readonly<Record<string, unknown>>):
   return policies.kind === "policy_set" ? (policies as PolicySet) : parsePolicies(policies);
 }
 
-function checkId(id: unknown): void {
-  if (typeof id === "string" && id.length > 0 && id.length <= maxIdLength) return;
-  const message = `must be a text of 1 to ${maxIdLength} characters`;
-  throw new SluiceError("invalid_request", `id ${message}`, [{ path: ["id"], message }]);
+function checkId(id: unknown, ttlMs: number | undefined): void {
+  const problems: Problem[] = [];
+  if (typeof id !== "string" || id.length === 0 || id.length > maxIdLength) {
+    problems.push({ path: ["id"], message: `must be a text of 1 to ${maxIdLength} characters` });
+  }
+  if (ttlMs !== undefined && !(ttlMs >= 1 && ttlMs <= maxIdTtlMs)) {
+    problems.push({ path: ["idTtlMs"], message: `must be 1 to ${maxIdTtlMs}` });
+  }
+  if (problems.length === 0) return;
+  throw new SluiceError(
+    "invalid_request",
+    problems.map(({ path, message }) => `${path[0]} ${message}`).join("; "),
+    problems,
+  );
 }
 
 /** What a request id is bound to: the policies asked, the counters they led to, and the cost. */

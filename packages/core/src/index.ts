@@ -28,6 +28,7 @@ export {
   maxDimensionLength,
   maxDimensions,
   maxIdLength,
+  maxIdTtlMs,
   maxNamedPolicies,
 } from "./request/check-request.ts";
 export { byType, listOf, oneOrMany } from "./shape/list-shapes.ts";

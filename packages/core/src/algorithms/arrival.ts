@@ -69,12 +69,59 @@ export function decideArrival(window: CompiledWindow, arrivalMs: number, cost: n
     retryAfterMs: fits === "now" ? 0 : fits === "later" ? Math.ceil(waitMs) : Number.POSITIVE_INFINITY,
     resetAfterMs: Math.ceil(ahead),
     resetAfterTakeMs: Math.ceil(aheadAfter),
-    queuePosition: window.leaky ? Math.ceil((aheadAfter * window.source.limit) / window.perMs - 1e-3) : 0,
+    queuePosition: window.leaky ? queuePosition(window, aheadAfter) : 0,
     queueDelayMs: window.leaky ? Math.ceil(ahead) : 0,
     word0: nowMs + aheadAfter,
     word1: 0,
     word2: 0,
   };
+}
+
+/** What a take of one window answers: `decideArrival` for when nothing else has to agree. */
+export interface ArrivalTake {
+  fits: WindowVerdict["fits"];
+  remaining: number;
+  retryAfterMs: number;
+  resetAfterMs: number;
+  queuePosition: number;
+  queueDelayMs: number;
+}
+
+/**
+ * Decides one window for good, into an object that is used again and again, and gives the arrival to keep: the new one
+ * if the cost fits, else undefined. The same answers as `decideArrival` without what only several windows need.
+ */
+export function takeArrival(
+  window: CompiledWindow,
+  arrivalMs: number,
+  cost: number,
+  nowMs: number,
+  into: ArrivalTake,
+): number | undefined {
+  const ahead = aheadMs(window, arrivalMs, nowMs);
+  const aheadAfter = ahead + worthMs(window, cost);
+  const waitMs = aheadAfter - window.toleranceMs;
+  if (window.leaky) {
+    into.queuePosition = queuePosition(window, aheadAfter);
+    into.queueDelayMs = Math.ceil(ahead);
+  }
+  if (waitMs <= 0) {
+    into.fits = "now";
+    into.remaining = left(window, aheadAfter);
+    into.retryAfterMs = 0;
+    into.resetAfterMs = Math.ceil(aheadAfter);
+    return nowMs + aheadAfter;
+  }
+  const never = cost > window.capacity;
+  into.fits = never ? "never" : "later";
+  into.remaining = left(window, ahead);
+  into.retryAfterMs = never ? Number.POSITIVE_INFINITY : Math.ceil(waitMs);
+  into.resetAfterMs = Math.ceil(ahead);
+  return undefined;
+}
+
+function queuePosition(window: CompiledWindow, aheadAfterMs: number): number {
+  return Math.ceil((aheadAfterMs * window.source.limit) / window.perMs - 1e-3);
 }
 
 /** Takes unconditionally. Beyond the tolerance it is debt, and debt is bounded by one more tolerance. */

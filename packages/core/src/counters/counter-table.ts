@@ -13,7 +13,8 @@ export class CounterTable {
   readonly #budget: CounterBudget;
   readonly #onDrop: ((words: Float64Array, at: number) => void) | undefined;
   #arrays: TableArrays;
-  #growing: { readonly from: TableArrays; cursor: number } | undefined;
+  /** While counters move: where from, how far they are, and the moment before which idle ones stay behind. */
+  #growing: { readonly from: TableArrays; readonly idleBeforeMs: number; cursor: number } | undefined;
   #count = 0;
   #hand = 0;
 
@@ -46,7 +47,7 @@ export class CounterTable {
   insert(lo: number, hi: number, nowMs: number): number {
     if (this.#count >= this.#arrays.slots * maxLoad) this.#makeRoom(nowMs);
     const budget = this.#budget;
-    if (!budget.hasRoom()) budget.evict();
+    if (!budget.hasRoom()) budget.evict(nowMs);
     this.#count += 1;
     budget.counters += 1;
     return this.#place(lo, hi, nowMs);
@@ -56,8 +57,8 @@ export class CounterTable {
     this.#drop((at - 1) / this.#stride);
   }
 
-  /** Drops the counter nearest to idle among a sample: the one whose loss gives away least. */
-  evictSoonestIdle(): boolean {
+  /** Drops the counter nearest to idle among a sample: the one whose loss gives away least, if anything. */
+  evictSoonestIdle(nowMs: number): void {
     this.#moveSome();
     const { numbers, hashes, slots, mask } = this.#arrays;
     let victim = -1;
@@ -75,9 +76,9 @@ export class CounterTable {
         victim = slot;
       }
     }
-    if (victim < 0) return false;
+    if (victim < 0) return;
+    if (soonestMs > nowMs) this.#budget.evictedLive += 1;
     this.#drop(victim);
-    return true;
   }
 
   #findWhileGrowing(lo: number, hi: number): number {
@@ -92,18 +93,18 @@ export class CounterTable {
   }
 
   #makeRoom(nowMs: number): void {
-    while (this.#growing !== undefined) this.#moveSome(nowMs);
+    while (this.#growing !== undefined) this.#moveSome();
     const from = this.#arrays;
     const slots = this.#idleShare(nowMs) >= 0.5 ? from.slots : from.slots * 2;
     const bytes = slots * this.#stride * 8;
     // While counters move there are two tables; the bound holds for the one that remains.
     if (this.#budget.bytes - from.bytes + bytes > this.#budget.maxBytes) {
-      if (this.evictSoonestIdle()) this.#budget.evictedLive += 1;
+      this.evictSoonestIdle(nowMs);
       return;
     }
     this.#arrays = createArrays(slots, this.#stride);
     this.#budget.bytes += bytes;
-    this.#growing = { from, cursor: 0 };
+    this.#growing = { from, idleBeforeMs: nowMs, cursor: 0 };
     this.#hand = 0;
   }
 
@@ -120,7 +121,7 @@ export class CounterTable {
     return idle / Math.max(seen, 1);
   }
 
-  #moveSome(nowMs: number = Number.NEGATIVE_INFINITY): void {
+  #moveSome(): void {
     const growing = this.#growing;
     if (growing === undefined) return;
     const { from } = growing;
@@ -128,7 +129,7 @@ export class CounterTable {
     for (let slot = growing.cursor; slot < stop; slot++) {
       const base = slot * this.#stride;
       if (from.hashes[2 * base + 1] === 0 || from.numbers[base + 1] === moved) continue;
-      if (Math.abs(from.numbers[base + 1]!) <= nowMs) this.#forget(from.numbers, base + 1);
+      if (Math.abs(from.numbers[base + 1]!) <= growing.idleBeforeMs) this.#forget(from.numbers, base + 1);
       else this.#moveOne(from, base + 1);
     }
     growing.cursor = stop;
@@ -219,15 +220,15 @@ export class CounterBudget {
   }
 
   /** Drops one counter of the fullest table. */
-  evict(): void {
+  evict(nowMs: number): void {
     let fullest = this.#tables[0];
     for (const table of this.#tables) if (table.count > (fullest?.count ?? 0)) fullest = table;
-    if (fullest?.evictSoonestIdle()) this.evictedLive += 1;
+    fullest?.evictSoonestIdle(nowMs);
   }
 }
 
 const firstSlots = 1024;
-const maxLoad = 0.75;
+const maxLoad = 0.8;
 const movedPerCall = 64;
 const evictionSample = 16;
 const idleSample = 512;

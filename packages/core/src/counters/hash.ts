@@ -1,11 +1,14 @@
 /**
- * A seeded 64-bit hash of strings: HalfSipHash-1-3 over UTF-16 code units, two to a word. Counters in memory are
- * found by it alone, so it has to be one that people who choose their own user ids cannot steer into another's
- * counter; the seed is drawn once per process and never leaves it. The hash itself is never shown to anybody, which is
- * why both halves may be read off after one finalisation.
+ * A seeded 64-bit hash of strings: HalfSipHash-1-3. Counters in memory are found by it alone, so it has to be one that
+ * people who choose their own user ids cannot steer into another's counter; the seed is drawn once per process and never
+ * leaves it. The hash itself is never shown to anybody, which is why both halves may be read off after one finalisation.
+ *
+ * Four units under 256 make a word, and so do two wider ones. A word of the wide kind is marked in the state, so that no
+ * text looks like another that is cut up differently.
  */
 declare const crypto: { getRandomValues(array: Int32Array): Int32Array };
 
+const wideMark = 0xff;
 let seed0 = 0;
 let seed1 = 0;
 let seeded = false;
@@ -27,11 +30,22 @@ export function hashText(text: string, into: Hash64): void {
   let v1 = seed1 ^ 0xee;
   let v2 = 0x6c796765 ^ seed0;
   let v3 = 0x74656462 ^ seed1;
-  const length = text.length;
-  const even = length & ~1;
+  const { length } = text;
   let word = 0;
-  for (let i = 0; i < even; i += 2) {
-    word = text.charCodeAt(i) | (text.charCodeAt(i + 1) << 16);
+  let i = 0;
+  while (i + 3 < length) {
+    const a = text.charCodeAt(i);
+    const b = text.charCodeAt(i + 1);
+    const c = text.charCodeAt(i + 2);
+    const d = text.charCodeAt(i + 3);
+    if ((a | b | c | d) < 256) {
+      word = a | (b << 8) | (c << 16) | (d << 24);
+      i += 4;
+    } else {
+      word = a | (b << 16);
+      v2 ^= wideMark;
+      i += 2;
+    }
     v3 ^= word;
     v0 = (v0 + v1) | 0;
     v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
@@ -45,10 +59,17 @@ export function hashText(text: string, into: Hash64): void {
     v2 = (v2 << 16) | (v2 >>> 16);
     v0 ^= word;
   }
-  // The last word holds what is left over and the length; three rounds more finish.
-  word = (length === even ? 0 : text.charCodeAt(even)) | (length << 16);
-  v3 ^= word;
-  for (let round = 0; round < 4; round++) {
+  // At most three units are left over. They share the last word with the length, or take one more if they are wide.
+  const a = i < length ? text.charCodeAt(i) : 0;
+  const b = i + 1 < length ? text.charCodeAt(i + 1) : 0;
+  const c = i + 2 < length ? text.charCodeAt(i + 2) : 0;
+  const narrow = (a | b | c) < 256;
+  const lastWord = (narrow ? a | (b << 8) | (c << 16) : c) | (length << 24);
+  if (!narrow) v2 ^= wideMark;
+  // Then three rounds on nothing finish.
+  for (let round = narrow ? 0 : -1; round < 4; round++) {
+    word = round < 0 ? a | (b << 16) : round === 0 ? lastWord : 0;
+    v3 ^= word;
     v0 = (v0 + v1) | 0;
     v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
     v0 = (v0 << 16) | (v0 >>> 16);
@@ -59,10 +80,8 @@ export function hashText(text: string, into: Hash64): void {
     v2 = (v2 + v1) | 0;
     v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
     v2 = (v2 << 16) | (v2 >>> 16);
-    if (round === 0) {
-      v0 ^= word;
-      v2 ^= 0xee;
-    }
+    v0 ^= word;
+    if (round === 0) v2 ^= 0xee;
   }
   into.lo = v1 ^ v3;
   into.hi = v0 ^ v2;

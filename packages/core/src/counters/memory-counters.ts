@@ -1,4 +1,11 @@
-import { chargeArrival, decideArrival, giveArrival, neverArrived } from "../algorithms/arrival.ts";
+import {
+  type ArrivalTake,
+  chargeArrival,
+  decideArrival,
+  giveArrival,
+  neverArrived,
+  takeArrival,
+} from "../algorithms/arrival.ts";
 import { chargeCount, countEndMs, decideCount, runningCount } from "../algorithms/count.ts";
 import { chargeSliding, decideSliding, slidingStateAt } from "../algorithms/sliding.ts";
 import { decideLog, SlidingLog } from "../algorithms/sliding-log.ts";
@@ -42,11 +49,11 @@ export interface MemoryCountersStats {
   readonly receipts: number;
 }
 
-/** A `LimitOutcome` to be written again and again, with the moment it was decided at. */
-export type OneOutcome = { -readonly [field in Exclude<keyof LimitOutcome, "window">]: LimitOutcome[field] } & {
+/** The outcome of a take of one window, with the moment it was decided at. */
+export interface OneOutcome extends ArrivalTake {
   window: CompiledWindow | undefined;
   atMs: number;
-};
+}
 
 /** One window's charge, so that it can be undone. */
 interface ReceiptPart {
@@ -146,7 +153,7 @@ export class MemoryCounters implements CounterStore {
     }
     const plan = this.#decide(limits, nowMs);
     const receipt = this.#commit(limits, plan, nowMs, options?.receipt === true);
-    this.#trimLogs();
+    this.#trimLogs(nowMs);
     const answer: TakeAnswer = {
       taken: plan.taken,
       atMs: this.#originMs + nowMs,
@@ -176,22 +183,13 @@ export class MemoryCounters implements CounterStore {
     const hi = this.#subjectHash.hi ^ window.hashHi || 1;
     const table = this.#arrivals;
     let at = table.find(lo, hi);
-    const verdict = decideArrival(window, at < 0 ? neverArrived : table.numbers[at]!, cost, nowMs);
     const one = this.#one;
-    one.fits = verdict.fits;
     one.window = window;
     one.atMs = this.#originMs + nowMs;
-    one.queuePosition = verdict.queuePosition;
-    one.queueDelayMs = verdict.queueDelayMs;
-    one.retryAfterMs = verdict.retryAfterMs;
-    if (verdict.fits === "now") {
-      one.remaining = verdict.remainingAfter;
-      one.resetAfterMs = verdict.resetAfterTakeMs;
+    const arrivalMs = takeArrival(window, at < 0 ? neverArrived : table.numbers[at]!, cost, nowMs, one);
+    if (arrivalMs !== undefined) {
       if (at < 0) at = table.insert(lo, hi, nowMs);
-      table.numbers[at] = verdict.word0;
-    } else {
-      one.remaining = verdict.remaining;
-      one.resetAfterMs = verdict.resetAfterMs;
+      table.numbers[at] = arrivalMs;
     }
     return one;
   }
@@ -221,7 +219,7 @@ export class MemoryCounters implements CounterStore {
         if (window.charges) this.#chargeWindow(window, lo ^ window.hashLo, hi ^ window.hashHi || 1, limit.cost, nowMs);
       }
     }
-    this.#trimLogs();
+    this.#trimLogs(nowMs);
   }
 
   reset(limits: readonly ResolvedLimit[]): void {
@@ -510,10 +508,10 @@ export class MemoryCounters implements CounterStore {
   }
 
   /** Logs are the only counters that grow in place: where they outgrow the bound, some of them go. */
-  #trimLogs(): void {
+  #trimLogs(nowMs: number): void {
     const { log } = this.#tables;
     for (let dropped = 0; dropped < 4 && this.#budget.bytes > this.#budget.maxBytes && log.count > 1; dropped++) {
-      if (log.evictSoonestIdle()) this.#budget.evictedLive += 1;
+      log.evictSoonestIdle(nowMs);
     }
   }
 

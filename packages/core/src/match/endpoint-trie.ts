@@ -74,12 +74,11 @@ function isOneSegment(segment: string): boolean {
 
 /**
  * How specific a pattern is, comparable as text: segment by segment a literal goes before one of any name, and that
- * before the rest.
+ * before the rest; a pattern that ends goes before one whose rest is empty.
  */
 export function specificityOf(pattern: string): string {
-  return segmentsOf(pattern)
-    .map((segment) => (segment === "**" ? "0" : isOneSegment(segment) ? "1" : "2"))
-    .join("");
+  const ranks = segmentsOf(pattern).map((segment) => (segment === "**" ? "0" : isOneSegment(segment) ? "1" : "2"));
+  return `${ranks.join("")}3`;
 }
 
 /** Which segment of the path each `{param}` of a pattern names. */

@@ -1,6 +1,6 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
 import { type Problem, SluiceError } from "../errors.ts";
-import type { SubjectLimit } from "../policy/policy.ts";
+import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
 import { checkCost } from "../request/check-cost.ts";
 import { type CheckRequest, maxNamedPolicies } from "../request/check-request.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
@@ -39,7 +39,7 @@ export function resolve(
 ): Resolution {
   const dimensions = request.dimensions ?? noDimensions;
   if (request.cost !== undefined) checkCost(request.cost, request.preview === true);
-  const match = snapshot.matchEndpoint(request.domain ?? "default", rawDimension(dimensions, "endpoint"));
+  const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
   const candidates =
     request.policies === undefined
       ? candidatesFor(snapshot, match, dimensions, epochMs)
@@ -57,12 +57,13 @@ export function resolve(
     const cost = costOf(policy, request, match);
     const group = policy.enforced ? 0 : i + 1;
     const before = limits.length;
+    const path = candidates.paths[i]!;
     for (const limit of policy.limits) {
-      const subject = subjectOf(limit, dimensions, candidates.paths[i]!);
+      const subject = subjectOf(limit, dimensions, path);
       if (subject !== undefined) {
         limits.push({
           limit,
-          windows: windowsFor(limit, dimensions, subjects, snapshot.subjects, epochMs),
+          windows: windowsFor(limit, dimensions, path, subjects, snapshot.subjects, epochMs),
           subject,
           cost,
           group,
@@ -291,31 +292,30 @@ function subjectPart(
 function windowsFor(
   limit: CompiledLimit,
   dimensions: Readonly<Record<string, string>>,
+  path: string,
   subjects: SubjectDirectory,
   fileSubjects: SubjectDirectory,
   epochMs: () => number,
 ): readonly CompiledWindow[] {
   const { by } = limit.source;
-  for (let i = by.length - 1; i >= 0; i--) {
-    const dimension = by[i]!;
+  const anybodyKnown = subjects.size !== 0 || fileSubjects.size !== 0;
+  for (let i = by.length - 1; anybodyKnown && i >= 0; i--) {
+    const value = subjectPart(limit, i, dimensions, path);
     const own =
-      windowsFrom(subjects, limit, dimension, dimensions, epochMs) ??
-      windowsFrom(fileSubjects, limit, dimension, dimensions, epochMs);
+      windowsOf(subjects.find(by[i]!, value), limit, epochMs) ??
+      windowsOf(fileSubjects.find(by[i]!, value), limit, epochMs);
     if (own !== undefined) return own;
   }
   if (limit.tiers.size === 0) return limit.windows;
   return limit.tiers.get(rawDimension(dimensions, "tier")) ?? limit.windows;
 }
 
-function windowsFrom(
-  directory: SubjectDirectory,
+/** What a limit is for a subject of which something is known, if that says anything about it. */
+function windowsOf(
+  entry: SubjectEntry | undefined,
   limit: CompiledLimit,
-  dimension: string,
-  dimensions: Readonly<Record<string, string>>,
   epochMs: () => number,
 ): readonly CompiledWindow[] | undefined {
-  if (!directory.knows(dimension)) return undefined;
-  const entry = directory.find(dimension, rawDimension(dimensions, dimension));
   if (entry === undefined) return undefined;
   for (const own of entry.limits) {
     if (own.policy !== limit.policy.id || (own.limit !== undefined && own.limit !== limit.scope)) continue;

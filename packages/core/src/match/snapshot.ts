@@ -44,12 +44,15 @@ export class Snapshot {
   readonly fallback: CompiledPolicy | undefined;
   readonly #byId = new Map<string, CompiledPolicy>();
   readonly #domains = new Map<string, DomainIndex>();
+  /** The domain of nearly every request, found without looking it up. */
+  readonly #defaultDomain = new DomainIndex();
 
   constructor(policySet: PolicySet, generation: number) {
     this.generation = generation;
     this.policySet = policySet;
     this.subjects = new MemorySubjectDirectory(policySet.subjects);
     this.fallback = policySet.fallback === undefined ? undefined : compilePolicy(policySet.fallback);
+    this.#domains.set("default", this.#defaultDomain);
     for (const policy of policySet.policies) {
       const compiled = compilePolicy(policy);
       this.#byId.set(policy.id, compiled);
@@ -70,8 +73,9 @@ export class Snapshot {
     return this.#domains.get(domain)?.policies ?? [];
   }
 
-  /** What an endpoint leads to; "" where the request has none. */
-  matchEndpoint(domain: string, endpoint: string): EndpointMatch {
+  /** What an endpoint leads to; "" where the request has none. Without a domain: in `default`. */
+  matchEndpoint(domain: string | undefined, endpoint: string): EndpointMatch {
+    if (domain === undefined) return this.#defaultDomain.match(endpoint);
     return (this.#domains.get(domain) ?? emptyDomain).match(endpoint);
   }
 }

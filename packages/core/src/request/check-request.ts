@@ -8,6 +8,8 @@ export interface CheckRequest {
   readonly cost?: number | undefined;
   /** Makes the check repeatable: the same id is charged once. Chosen by the caller, never taken from an end user. */
   readonly id?: string | undefined;
+  /** How long the id is remembered, 1 ms … 24 h. Absent: 10 minutes. */
+  readonly idTtlMs?: number | undefined;
   /** Ask without taking. */
   readonly preview?: boolean | undefined;
   /** Ask these policies by id, instead of all that match. */
@@ -22,4 +24,5 @@ export const maxCost = 100_000;
 export const maxDimensions = 32;
 export const maxDimensionLength = 4096;
 export const maxIdLength = 256;
+export const maxIdTtlMs: number = 24 * 60 * 60 * 1000;
 export const maxNamedPolicies = 32;

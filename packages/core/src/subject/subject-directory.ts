@@ -1,9 +1,14 @@
 import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
+import { canonicalValue } from "./canonical-value.ts";
 
-/** What is known of particular subjects: their tier, and limits of their own. Asked on every check, so it answers at once. */
+/**
+ * What is known of particular subjects: their tier, and limits of their own. Asked on every check, so it answers
+ * at once.
+ */
 export interface SubjectDirectory {
-  /** Whether anything at all is known by this dimension; lets a check skip the question. */
-  knows(dimension: string): boolean;
+  /** How many dimensions anything is known by. 0 lets a check skip all questions. */
+  readonly size: number;
+  /** By the value as it is counted: addresses, endpoints and methods in their one form. */
   find(dimension: string, value: string): SubjectEntry | undefined;
 }
 
@@ -15,15 +20,16 @@ export class MemorySubjectDirectory implements SubjectDirectory {
     for (const entry of entries) this.set(entry);
   }
 
-  knows(dimension: string): boolean {
-    return this.#byDimension.has(dimension);
+  get size(): number {
+    return this.#byDimension.size;
   }
 
   find(dimension: string, value: string): SubjectEntry | undefined {
     return this.#byDimension.get(dimension)?.get(value);
   }
 
-  set(entry: SubjectEntry): void {
+  set(written: SubjectEntry): void {
+    const entry = { ...written, value: canonicalValue(written.dimension, written.value) };
     let byValue = this.#byDimension.get(entry.dimension);
     if (byValue === undefined) {
       byValue = new Map();
@@ -33,19 +39,20 @@ export class MemorySubjectDirectory implements SubjectDirectory {
   }
 
   setTier(dimension: string, value: string, tier: string): void {
-    this.set({ dimension, value, tier, limits: this.find(dimension, value)?.limits ?? [] });
+    const known = this.find(dimension, canonicalValue(dimension, value));
+    this.set({ dimension, value, tier, limits: known?.limits ?? [] });
   }
 
   /** Adds a custom limit, or with `untilMs` a temporary override, in place of one for the same policy and limit. */
   setLimit(dimension: string, value: string, limit: SubjectLimit): void {
-    const known = this.find(dimension, value);
+    const known = this.find(dimension, canonicalValue(dimension, value));
     const others = (known?.limits ?? []).filter((one) => one.policy !== limit.policy || one.limit !== limit.limit);
     this.set({ ...known, dimension, value, limits: [...others, limit] });
   }
 
   delete(dimension: string, value: string): void {
     const byValue = this.#byDimension.get(dimension);
-    byValue?.delete(value);
+    byValue?.delete(canonicalValue(dimension, value));
     if (byValue?.size === 0) this.#byDimension.delete(dimension);
   }
 }

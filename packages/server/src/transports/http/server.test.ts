@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { createLimiter } from "sluice";
+import { type CheckRequest, createLimiter } from "sluice";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createDecide } from "../../decide.ts";
 import type { PolicyStatus } from "../../policy-reloader.ts";
@@ -385,9 +385,14 @@ describe("the X-Idempotency-Key header", () => {
     }
   });
 
-  it("gives the id where it is configured, and the body's id wins", async () => {
+  it("gives the id where it is configured, for five minutes, and the body's id wins", async () => {
+    const asked: CheckRequest[] = [];
+    const decide: HttpContext["decide"] = (request) => {
+      asked.push(request);
+      return context.decide(request);
+    };
     const configured = createHttpServer(
-      { ...context, idempotencyHeader: true },
+      { ...context, decide, idempotencyHeader: true },
       { host: "127.0.0.1", port: 0, maxConnections: 9 },
     );
     const plain = url;
@@ -398,6 +403,7 @@ describe("the X-Idempotency-Key header", () => {
       expect((await post("/v1/check", orders(), headers)).body).toMatchObject({ remaining: 2, replayed: true });
       const other = { ...orders(), id: `other-${user}` };
       expect((await post("/v1/check", other, headers)).body).toMatchObject({ remaining: 1, replayed: false });
+      expect(asked.map((request) => request.idTtlMs)).toEqual([300_000, 300_000, undefined]);
     } finally {
       url = plain;
       await configured.close(1_000);

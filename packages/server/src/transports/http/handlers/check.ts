@@ -17,11 +17,14 @@ export function check(request: HttpRequest, context: HttpContext): HttpResponse 
   );
 }
 
+/** How long an id from the header is remembered; one in the body, ten minutes. */
+const headerIdTtlMs = 5 * 60 * 1000;
+
 /** Ids come from callers. What a gateway passes through from its own callers counts only where that is configured. */
 function withHeaderId(asked: CheckRequest, request: HttpRequest, context: HttpContext): CheckRequest {
   if (!context.idempotencyHeader || asked.id !== undefined) return asked;
   const id = request.headers["x-idempotency-key"];
-  return typeof id === "string" && id !== "" ? { ...asked, id } : asked;
+  return typeof id === "string" && id !== "" ? { ...asked, id, idTtlMs: headerIdTtlMs } : asked;
 }
 
 /** One answer per check of a batch, in order. */

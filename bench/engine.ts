@@ -1,0 +1,225 @@
+// npm run bench -- engine [--json]: how fast the limiter decides in memory, and what a counter weighs.
+import { MemoryStore } from "express-rate-limit";
+import { RateLimiterMemory } from "rate-limiter-flexible";
+import { createLimiter, type Limiter, MemoryCounters, parsePolicies } from "sluice";
+import { compileTestLimit, windowOf } from "sluice/testing";
+import { type Contestant, interleave, perSecond, ratio } from "./measure/interleave.ts";
+
+const minuteMs = 60_000;
+const sizes = { "1k": 1000, "100k": 100_000, "1m": 1_000_000 } as const;
+
+/** A limit that nobody reaches in a run, and that keeps every counter alive: 60 million a minute over all keys. */
+const limitFor = (keys: number): number => (60_000_000 / keys) | 0;
+
+/** Every key once per lap, in an order that is not that of their making, laid out beforehand to keep it off the clock. */
+function shuffled(keys: number): Int32Array {
+  const step = 7919;
+  return Int32Array.from({ length: keys }, (_, i) => (i * step) % keys);
+}
+
+const orders: ReadonlyMap<number, Int32Array> = new Map(Object.values(sizes).map((keys) => [keys, shuffled(keys)]));
+
+function policiesOf(count: number, windows: string): Record<string, unknown> {
+  return {
+    policies: Array.from({ length: count }, (_, i) => ({
+      id: `resource-${i}`,
+      match: { endpoint: `/v1/resource-${i}/**`, method: "GET" },
+      limits: [{ by: ["user"], windows }],
+      on_failure: "open",
+    })),
+  };
+}
+
+/** The full path: a fresh request with a fresh key, resolved, decided, the complete decision. */
+function checkSync(name: string, limiter: Limiter, keys: number): Contestant {
+  const order = orders.get(keys)!;
+  return {
+    name,
+    run(from, count) {
+      for (let i = from; i < from + count; i++) {
+        const user = `user:${order[i % keys]}`;
+        const decision = limiter.checkSync({ dimensions: { user, endpoint: "/v1/resource-5/17", method: "GET" } });
+        if (!decision.allowed) throw new Error("the benchmark ran into its limit");
+      }
+    },
+  };
+}
+
+function checkAwaited(name: string, limiter: Limiter, keys: number): Contestant {
+  const order = orders.get(keys)!;
+  return {
+    name,
+    async run(from, count) {
+      for (let i = from; i < from + count; i++) {
+        const user = `user:${order[i % keys]}`;
+        const decision = await limiter.check({ dimensions: { user, endpoint: "/v1/resource-5/17", method: "GET" } });
+        if (!decision.allowed) throw new Error("the benchmark ran into its limit");
+      }
+    },
+  };
+}
+
+function counterAlone(name: string, keys: number): Contestant {
+  const counters = new MemoryCounters();
+  const order = orders.get(keys)!;
+  const window = compileTestLimit({ algorithm: "gcra", windows: [windowOf(limitFor(keys), minuteMs)] }).windows[0]!;
+  return {
+    name,
+    run(from, count) {
+      for (let i = from; i < from + count; i++) {
+        if (counters.takeOne(window, `user:${order[i % keys]}`, 1).fits !== "now")
+          throw new Error("ran into the limit");
+      }
+    },
+  };
+}
+
+function rateLimiterFlexible(keys: number): Contestant {
+  const order = orders.get(keys)!;
+  const theirs = new RateLimiterMemory({ points: limitFor(keys), duration: minuteMs / 1000 });
+  return {
+    name: "rate-limiter-flexible consume",
+    async run(from, count) {
+      for (let i = from; i < from + count; i++) await theirs.consume(`user:${order[i % keys]}`);
+    },
+  };
+}
+
+function expressRateLimit(keys: number): Contestant {
+  const order = orders.get(keys)!;
+  const theirs = new MemoryStore();
+  theirs.init({ windowMs: minuteMs } as Parameters<MemoryStore["init"]>[0]);
+  return {
+    name: "express-rate-limit increment",
+    async run(from, count) {
+      for (let i = from; i < from + count; i++) await theirs.increment(`user:${order[i % keys]}`);
+    },
+  };
+}
+
+function threeLimits(name: string, keys: number): Contestant {
+  const order = orders.get(keys)!;
+  const windows = [`${limitFor(keys)}/m`];
+  const limits = [
+    { by: ["tenant"], windows: ["1000M/m"] },
+    { by: ["tenant", "user"], windows },
+    { by: ["ip"], windows },
+  ];
+  const limiter = createLimiter({
+    policies: { policies: [{ id: "api", match: { endpoint: "/v1/**" }, limits, on_failure: "open" }] },
+  });
+  return {
+    name,
+    run(from, count) {
+      for (let i = from; i < from + count; i++) {
+        const n = order[i % keys]!;
+        const dimensions = {
+          tenant: `tenant-${n % 100}`,
+          user: `user:${n}`,
+          ip: `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`,
+          endpoint: "/v1/resource-5/17",
+        };
+        if (!limiter.checkSync({ dimensions }).allowed) throw new Error("the benchmark ran into its limit");
+      }
+    },
+  };
+}
+
+const collectGarbage = (globalThis as { gc?: () => void }).gc ?? (() => {});
+
+function memoryInUse(): number {
+  collectGarbage();
+  // External memory includes array buffers.
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** Bytes of the whole process per counter at a million counters, and the longest single check on the way there. */
+function weigh(): { bytesPerKey: number; longestCheckMs: number } {
+  const keys = sizes["1m"];
+  const limiter = createLimiter({ policies: policiesOf(100, "100/h") });
+  const before = memoryInUse();
+  let longestCheckMs = 0;
+  for (let i = 0; i < keys; i++) {
+    const dimensions = { user: `user:${i}`, endpoint: "/v1/resource-5/17", method: "GET" };
+    const started = performance.now();
+    limiter.checkSync({ dimensions });
+    longestCheckMs = Math.max(longestCheckMs, performance.now() - started);
+  }
+  const bytesPerKey = (memoryInUse() - before) / keys;
+  const { stats } = limiter.counters as MemoryCounters;
+  if (stats.counters !== keys) throw new Error(`${stats.counters} counters instead of ${keys}`);
+  return { bytesPerKey: Math.round(bytesPerKey * 10) / 10, longestCheckMs: Math.round(longestCheckMs * 100) / 100 };
+}
+
+async function main(): Promise<void> {
+  const { bytesPerKey, longestCheckMs } = weigh();
+
+  const limiterFor = (count: number, keys: number): Limiter =>
+    createLimiter({ policies: parsePolicies(policiesOf(count, `${limitFor(keys)}/m`)) });
+
+  const keys = sizes["100k"];
+  const peers = await interleave([
+    checkSync("check, sync", limiterFor(100, keys), keys),
+    checkAwaited("check, awaited", limiterFor(100, keys), keys),
+    counterAlone("counter alone", keys),
+    rateLimiterFlexible(keys),
+    expressRateLimit(keys),
+    threeLimits("three limits, sync", keys),
+  ]);
+
+  const bySize = await interleave(
+    [
+      checkSync("1k", limiterFor(100, sizes["1k"]), sizes["1k"]),
+      checkSync("100k", limiterFor(100, sizes["100k"]), sizes["100k"]),
+      checkSync("1m", limiterFor(100, sizes["1m"]), sizes["1m"]),
+    ],
+    { rounds: 7, warmup: 5 },
+  );
+
+  const byPolicies = await interleave([
+    checkSync("10 policies", limiterFor(10, keys), keys),
+    checkSync("10 000 policies", limiterFor(10_000, keys), keys),
+  ]);
+
+  const us = "check, sync";
+  const awaited = "check, awaited";
+  const [flexible, express] = ["rate-limiter-flexible consume", "express-rate-limit increment"];
+  const result = {
+    suite: "engine",
+    checks_per_s: {
+      "1k": perSecond(bySize, "1k"),
+      "100k": perSecond(bySize, "100k"),
+      "1m": perSecond(bySize, "1m"),
+    },
+    three_limits_per_s: { "100k": perSecond(peers, "three limits, sync") },
+    counter_per_s: { "100k": perSecond(peers, "counter alone") },
+    policies_10k_vs_10: ratio(byPolicies, "10 000 policies", "10 policies"),
+    bytes_per_key: bytesPerKey,
+    longest_check_ms: longestCheckMs,
+    ratio: {
+      sync_vs_rate_limiter_flexible: ratio(peers, us, flexible),
+      awaited_vs_rate_limiter_flexible: ratio(peers, awaited, flexible),
+      awaited_vs_express_rate_limit: ratio(peers, awaited, express),
+      counter_vs_rate_limiter_flexible: ratio(peers, "counter alone", flexible),
+    },
+  };
+
+  console.log("at 100 000 keys, in turns");
+  for (const name of peers.keys())
+    console.log(`  ${name.padEnd(32)} ${perSecond(peers, name).toLocaleString("en")} /s`);
+  console.log("full checks against 100 policies, by number of keys");
+  for (const name of bySize.keys())
+    console.log(`  ${name.padEnd(32)} ${perSecond(bySize, name).toLocaleString("en")} /s`);
+  console.log("full checks at 100 000 keys, by number of policies");
+  for (const name of byPolicies.keys())
+    console.log(`  ${name.padEnd(32)} ${perSecond(byPolicies, name).toLocaleString("en")} /s`);
+  console.log(
+    `a counter weighs ${bytesPerKey} bytes at a million; the longest check on the way there took ${longestCheckMs} ms`,
+  );
+  for (const [name, value] of Object.entries(result.ratio)) console.log(`  ${name.padEnd(36)} ${value}`);
+  if (process.argv.includes("--json")) console.log(JSON.stringify(result));
+}
+
+await main();
+process.exit(0);

@@ -1,0 +1,62 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { renderProblem, SluiceError } from "../errors.ts";
+import { parsePolicyText } from "./parse-policy-text.ts";
+
+interface Example {
+  readonly text: string;
+  readonly line: number;
+  /** What the page says linting warns of; undefined where it says nothing, and there is nothing to warn of. */
+  readonly warnings: string | undefined;
+}
+
+/** Every YAML or JSON block of a page; a text block right after one holds its warnings. */
+function findExamples(page: string): Example[] {
+  const blocks = page.matchAll(/^```(?:yaml|json)\n([\s\S]*?)^```$(?:\n+```text\n([\s\S]*?)^```$)?/gm);
+  return [...blocks].map(({ 1: text = "", 2: warnings, index }) => ({
+    text,
+    line: page.slice(0, index).split("\n").length,
+    warnings,
+  }));
+}
+
+function readPage(name: string): string {
+  return readFileSync(new URL(`../../../../${name}`, import.meta.url), "utf8");
+}
+
+describe("the examples in docs/policies.md", () => {
+  const examples = findExamples(readPage("docs/policies.md"));
+
+  it("are found", () => {
+    expect(examples.length).toBeGreaterThan(12);
+    expect(examples.filter(({ warnings }) => warnings !== undefined)).toHaveLength(1);
+  });
+
+  for (const { text, line, warnings } of examples) {
+    it(`parse, with the warnings that the page tells of: the one in line ${line}`, () => {
+      const parsed = parsePolicyText(text, { file: "policies.yaml" });
+      // The domains format has no way to choose what it would be warned for.
+      if (parsed.dialect === "domains") return;
+      expect(parsed.warnings.map(renderProblem).join("\n")).toBe((warnings ?? "").trimEnd());
+    });
+  }
+});
+
+describe("YAML in README.md", () => {
+  it("parses, if there is any", () => {
+    const page = readPage("README.md");
+    for (const [, text = ""] of page.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)) parsePolicyText(text);
+    expect(page).toContain("# Sluice");
+  });
+});
+
+describe("an example", () => {
+  it("that is wrong would be noticed", () => {
+    const page =
+      "a\n```yaml\npolices: []\n```\n\n```text\nwarning\n```\n```yaml\npolicies: []\n```\nand\n```text\nx\n```\n";
+    const [wrong, right] = findExamples(page);
+    expect(wrong).toEqual({ text: "polices: []\n", line: 2, warnings: "warning\n" });
+    expect(right).toMatchObject({ text: "policies: []\n", warnings: undefined });
+    expect(() => parsePolicyText(wrong!.text)).toThrow(SluiceError);
+  });
+});

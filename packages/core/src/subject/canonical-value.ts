@@ -1,0 +1,19 @@
+import { normalizeEndpoint } from "../match/endpoint-path.ts";
+import { ipSubject } from "./ip-address.ts";
+
+/**
+ * The one form that all spellings of a value share, and that it is counted by. What should be an address and is none
+ * stays as it is.
+ */
+export function canonicalValue(dimension: string, value: string): string {
+  switch (dimension) {
+    case "ip":
+      return ipSubject(value) ?? value;
+    case "endpoint":
+      return normalizeEndpoint(value);
+    case "method":
+      return value.toUpperCase();
+    default:
+      return value;
+  }
+}
