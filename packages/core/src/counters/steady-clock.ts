@@ -1,0 +1,54 @@
+import { floorToGrid } from "../algorithms/time-grid.ts";
+import type { Clock } from "../clock.ts";
+
+const anomalyMs = 60_000;
+const anchorEveryMs = 1000;
+const anchorToleranceMs = 50;
+
+/**
+ * The time decisions are made by: a clock that never runs back, on the time grid, and the epoch time of its origin, by
+ * which windows are aligned.
+ */
+export class SteadyClock {
+  readonly #clock: Clock;
+  /** Added to the clock's reading, so that one that steps back goes on from where it was. */
+  #steadyingMs = 0;
+  #lastMs: number;
+  #originMs: number;
+  #anchoredMs: number;
+  #anomalies = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#lastMs = floorToGrid(clock.nowMs());
+    this.#anchoredMs = this.#lastMs;
+    this.#originMs = Math.round(clock.epochMs() - this.#lastMs);
+  }
+
+  /** Epoch milliseconds of instant 0, whole. Looked at again once a second, and moved when the wall clock was. */
+  get originMs(): number {
+    return this.#originMs;
+  }
+
+  /** How often the clock stepped back by more than a minute. */
+  get anomalies(): number {
+    return this.#anomalies;
+  }
+
+  now(): number {
+    let nowMs = floorToGrid(this.#clock.nowMs() + this.#steadyingMs);
+    if (nowMs < this.#lastMs) {
+      const backMs = this.#lastMs - nowMs;
+      if (backMs > anomalyMs) this.#anomalies += 1;
+      this.#steadyingMs += backMs;
+      nowMs = this.#lastMs;
+    }
+    this.#lastMs = nowMs;
+    if (nowMs - this.#anchoredMs >= anchorEveryMs) {
+      this.#anchoredMs = nowMs;
+      const originMs = Math.round(this.#clock.epochMs() - nowMs);
+      if (Math.abs(originMs - this.#originMs) > anchorToleranceMs) this.#originMs = originMs;
+    }
+    return nowMs;
+  }
+}

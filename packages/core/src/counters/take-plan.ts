@@ -1,0 +1,70 @@
+import type { WindowVerdict } from "../algorithms/window-verdict.ts";
+import type { CompiledWindow } from "../match/compiled.ts";
+import type { LimitOutcome, ResolvedLimit } from "./counter-store.ts";
+
+/** One window of one limit, looked at and not yet taken. */
+export interface PlanStep {
+  /** Which of the request's limits it belongs to. */
+  readonly limit: number;
+  readonly window: CompiledWindow;
+  readonly lo: number;
+  readonly hi: number;
+  readonly at: number;
+  readonly verdict: WindowVerdict;
+  /** How long the limit is still blocked by an earlier denial; 0 where it is not. */
+  readonly blockedMs: number;
+  /** How long it is blocked from now on, because of this denial. */
+  newlyBlockedMs: number;
+}
+
+/** Every window of a request at one instant, before anything is taken. */
+export interface TakePlan {
+  readonly steps: readonly PlanStep[];
+  /** Groups of limits (see `ResolvedLimit.group`) in which something does not fit. */
+  readonly refused: ReadonlySet<number>;
+}
+
+export function fits(step: PlanStep): boolean {
+  return step.verdict.fits === "now" && step.blockedMs === 0;
+}
+
+/** Whether a group is taken: it fits as a whole, and so does what is enforced. */
+export function isTaken({ refused }: TakePlan, group: number): boolean {
+  return refused.size === 0 || !(refused.has(0) || refused.has(group));
+}
+
+/** Lets the window that limits most speak for each limit. */
+export function outcomesOf(limits: readonly ResolvedLimit[], plan: TakePlan, charging: boolean): LimitOutcome[] {
+  const outcomes: LimitOutcome[] = [];
+  const { steps } = plan;
+  let next = 0;
+  for (let i = 0; i < limits.length; i++) {
+    let speaking = steps[next++]!;
+    let { newlyBlockedMs } = speaking;
+    for (; next < steps.length && steps[next]!.limit === i; next++) {
+      const step = steps[next]!;
+      newlyBlockedMs = Math.max(newlyBlockedMs, step.newlyBlockedMs);
+      if (limitsMore(step, speaking)) speaking = step;
+    }
+    const { verdict, window, blockedMs } = speaking;
+    const charged = charging && isTaken(plan, limits[i]!.group);
+    const waitMs = Math.max(verdict.retryAfterMs, blockedMs, newlyBlockedMs);
+    outcomes.push({
+      fits: verdict.fits === "never" ? "never" : blockedMs > 0 ? "blocked" : verdict.fits,
+      window,
+      remaining: charged ? verdict.remainingAfter : verdict.remaining,
+      retryAfterMs: waitMs,
+      resetAfterMs: charged ? verdict.resetAfterTakeMs : verdict.resetAfterMs,
+      queuePosition: verdict.queuePosition,
+      queueDelayMs: verdict.queueDelayMs,
+    });
+  }
+  return outcomes;
+}
+
+/** For a denial the window with the longer wait speaks, for an allowance the one with the smaller share left. */
+function limitsMore(one: PlanStep, other: PlanStep): boolean {
+  const [a, b] = [one.verdict, other.verdict];
+  if (a.retryAfterMs !== b.retryAfterMs) return a.retryAfterMs > b.retryAfterMs;
+  return a.remainingAfter * other.window.capacity < b.remainingAfter * one.window.capacity;
+}
