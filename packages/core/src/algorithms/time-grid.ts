@@ -4,11 +4,12 @@
  * that they round to 2 ns, then 4.
  */
 const stepsPerMs = 2 ** 20;
+const stepMs = 2 ** -20;
 
 export function floorToGrid(ms: number): number {
-  return Math.floor(ms * stepsPerMs) / stepsPerMs;
+  return Math.floor(ms * stepsPerMs) * stepMs;
 }
 
 export function ceilToGrid(ms: number): number {
-  return Math.ceil(ms * stepsPerMs) / stepsPerMs;
+  return Math.ceil(ms * stepsPerMs) * stepMs;
 }

@@ -1,0 +1,10 @@
+// ./sluice: the `sluice` command from a clone, with nothing to build. Installs what is needed first.
+import path from "node:path";
+import { ensureInstalledOrExit, repositoryRoot } from "./ensure-installed.mjs";
+import { findNodeOrExit, runInPlace } from "./runtime.mjs";
+
+await ensureInstalledOrExit();
+runInPlace(findNodeOrExit(), [
+  path.join(repositoryRoot, "packages", "server", "src", "main.ts"),
+  ...process.argv.slice(2),
+]);
