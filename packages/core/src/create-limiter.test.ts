@@ -6,6 +6,7 @@ import { MemoryCounters } from "./counters/memory-counters.ts";
 import { createLimiter } from "./create-limiter.ts";
 import { renderExplanation } from "./explain.ts";
 import type { Limiter, LimiterOptions } from "./limiter.ts";
+import type { CheckRequest } from "./request/check-request.ts";
 import { MemorySubjectDirectory } from "./subject/subject-directory.ts";
 
 const start = Date.UTC(2026, 0, 15, 12);
@@ -437,6 +438,32 @@ describe("lists and missing dimensions", () => {
   });
 });
 
+describe("a request that is none", () => {
+  it("is refused with every field named, also from plain JavaScript", () => {
+    const { limiter } = open(one("1/h"));
+    const ask = (request: unknown): unknown => limiter.checkSync(request as CheckRequest);
+    for (const none of [undefined, null, "u1", 7, []])
+      expect(() => ask(none)).toThrow(/^the request must be an object/);
+    expect(() =>
+      ask({ dimensions: ["u1"], cost: 0.5, preview: 1, domain: 7, details: "yes", policies: "p", receipt: 0 }),
+    ).toThrow(
+      'domain must be a text, not 7; dimensions must be an object of texts, not ["u1"]; ' +
+        "cost must be a whole number from 1 to 100000, not 0.5; preview must be true or false, not 1; " +
+        'policies must be a list of 1 to 32 policy ids, not "p"; details must be true or false, not "yes"; ' +
+        "receipt must be true or false, not 0",
+    );
+    expect(() => ask({ dimensions: null })).toThrow("dimensions must be an object of texts, not null");
+  });
+
+  it("is refused by charge, reset and explain as well", async () => {
+    const { limiter } = open(one("1/h"));
+    const wrong = { cost: -1 };
+    for (const answer of [limiter.charge(wrong), limiter.reset(wrong), limiter.explain(wrong), limiter.check(wrong)]) {
+      await expect(answer).rejects.toMatchObject({ code: "invalid_request" });
+    }
+  });
+});
+
 describe("addresses as subjects", () => {
   it.each([
     ["2001:db8::1", "2001:db8::ffff:1", "rotating inside its /64"],
@@ -598,7 +625,9 @@ describe("idempotency", () => {
     expect(limiter.checkSync({ ...user("u"), id: "long" }).replayed).toBe(true);
     clock.advance(1);
     expect(limiter.checkSync({ ...user("u"), id: "long" }).replayed).toBe(false);
-    expect(() => limiter.checkSync({ ...user("u"), id: "x", idTtlMs: 0 })).toThrow("idTtlMs must be 1 to 86400000");
+    expect(() => limiter.checkSync({ ...user("u"), id: "x", idTtlMs: 0 })).toThrow(
+      "idTtlMs must be a number from 1 to 86400000, not 0",
+    );
   });
 
   it("remembers a bounded number of ids", () => {

@@ -12,7 +12,7 @@ import {
 } from "./decision/combine-outcomes.ts";
 import type { Decision, ShadowDenial } from "./decision/decision.ts";
 import { SubjectStates, untroubled } from "./decision/subject-states.ts";
-import { type Problem, SluiceError } from "./errors.ts";
+import { SluiceError } from "./errors.ts";
 import { explain } from "./explain.ts";
 import type { Explanation, Limiter, LimiterOptions, SnapshotInfo } from "./limiter.ts";
 import type { CompiledLimit } from "./match/compiled.ts";
@@ -20,9 +20,9 @@ import { candidatesFor, type Refusal, type Resolution, resolve } from "./match/r
 import { Snapshot } from "./match/snapshot.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
 import type { PolicySet } from "./policy/policy.ts";
-import { checkCost } from "./request/check-cost.ts";
-import { type CheckRequest, maxIdLength, maxIdTtlMs } from "./request/check-request.ts";
+import type { CheckRequest } from "./request/check-request.ts";
 import { rawDimension, readDimension } from "./request/read-dimension.ts";
+import { validateRequest } from "./request/validate-request.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "./subject/subject-directory.ts";
 
 const maxPreviewCacheMs = 50;
@@ -71,9 +71,10 @@ class SluiceLimiter implements Limiter {
     if (!this.counters.local) {
       throw new SluiceError("not_local", "checkSync needs counters in this process; use check, which waits for theirs");
     }
+    validateRequest(request);
     const simple = this.#checkSimple(request);
     if (simple !== undefined) return simple;
-    const resolution = this.#resolve(request);
+    const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
     return this.#decision(request, resolution, this.#ask(request, resolution) as TakeAnswer | undefined);
   }
 
@@ -94,7 +95,6 @@ class SluiceLimiter implements Limiter {
     if (limit === undefined) return undefined;
     const dimension = limit.source.by[0]!;
     if (this.subjects.size !== 0 || snapshot.subjects.size !== 0) return undefined;
-    if (cost !== 1) checkCost(cost, false);
     const subject = readDimension(dimensions, dimension);
     const outcome = counters.takeOne(limit.windows[0]!, subject, cost);
     return this.#spokenBy(limit, subject, cost, outcome as LimitOutcome, outcome.atMs, request, noShadow);
@@ -141,6 +141,7 @@ class SluiceLimiter implements Limiter {
   }
 
   #resolve(request: CheckRequest): Resolution {
+    validateRequest(request);
     return resolve(this.#snapshot, this.subjects, request, this.#epochMs);
   }
 
@@ -152,7 +153,6 @@ class SluiceLimiter implements Limiter {
     if (request.preview === true) return this.#peek(limits);
     const { id } = request;
     if (id === undefined && request.receipt !== true) return this.counters.take(limits);
-    if (id !== undefined) checkId(id, request.idTtlMs);
     return this.counters.take(limits, {
       id,
       idTtlMs: request.idTtlMs,
@@ -267,22 +267,6 @@ class SluiceLimiter implements Limiter {
 
 function policySetFrom(policies: PolicySet | Readonly<Record<string, unknown>>): PolicySet {
   return policies.kind === "policy_set" ? (policies as PolicySet) : parsePolicies(policies);
-}
-
-function checkId(id: unknown, ttlMs: number | undefined): void {
-  const problems: Problem[] = [];
-  if (typeof id !== "string" || id.length === 0 || id.length > maxIdLength) {
-    problems.push({ path: ["id"], message: `must be a text of 1 to ${maxIdLength} characters` });
-  }
-  if (ttlMs !== undefined && !(ttlMs >= 1 && ttlMs <= maxIdTtlMs)) {
-    problems.push({ path: ["idTtlMs"], message: `must be 1 to ${maxIdTtlMs}` });
-  }
-  if (problems.length === 0) return;
-  throw new SluiceError(
-    "invalid_request",
-    problems.map(({ path, message }) => `${path[0]} ${message}`).join("; "),
-    problems,
-  );
 }
 
 /** What a request id is bound to: the policies asked, the counters they led to, and the cost. */

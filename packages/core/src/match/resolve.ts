@@ -1,8 +1,7 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
 import { type Problem, SluiceError } from "../errors.ts";
 import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
-import { checkCost } from "../request/check-cost.ts";
-import { type CheckRequest, maxNamedPolicies } from "../request/check-request.ts";
+import type { CheckRequest } from "../request/check-request.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
 import { parseIp } from "../subject/ip-address.ts";
 import { joinSubject } from "../subject/join-subject.ts";
@@ -38,7 +37,6 @@ export function resolve(
   epochMs: () => number,
 ): Resolution {
   const dimensions = request.dimensions ?? noDimensions;
-  if (request.cost !== undefined) checkCost(request.cost, request.preview === true);
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
   const candidates =
     request.policies === undefined
@@ -163,10 +161,6 @@ function namedPolicies(
   dimensions: Readonly<Record<string, string>>,
   epochMs: () => number,
 ): Candidates {
-  if (!Array.isArray(ids) || ids.length === 0 || ids.length > maxNamedPolicies) {
-    const message = `must be a list of 1 to ${maxNamedPolicies} policy ids`;
-    throw new SluiceError("invalid_request", `policies ${message}`, [{ path: ["policies"], message }]);
-  }
   const missing: Problem[] = [];
   const policies = new Set<CompiledPolicy>();
   for (const [index, id] of ids.entries()) {
