@@ -101,7 +101,7 @@ function threeLimits(name: string, keys: number): Contestant {
   const order = orders.get(keys)!;
   const windows = [`${limitFor(keys)}/m`];
   const limits = [
-    { by: ["tenant"], windows: ["1000M/m"] },
+    { by: ["tenant"], windows: ["500M/m"] },
     { by: ["tenant", "user"], windows },
     { by: ["ip"], windows },
   ];

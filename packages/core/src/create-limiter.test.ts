@@ -4,6 +4,7 @@ import { ManualClock } from "./clock.ts";
 import type { CounterStore } from "./counters/counter-store.ts";
 import { MemoryCounters } from "./counters/memory-counters.ts";
 import { createLimiter } from "./create-limiter.ts";
+import { SluiceError } from "./errors.ts";
 import { renderExplanation } from "./explain.ts";
 import type { Limiter, LimiterOptions } from "./limiter.ts";
 import type { CheckRequest } from "./request/check-request.ts";
@@ -163,6 +164,31 @@ describe("state and deny count", () => {
     expect(limiter.checkSync({ ...user("u"), cost: 6 }).state).toBe("warning");
   });
 
+  it("comes back to normal from any threshold, and forgets denials of long ago", () => {
+    const { limiter, clock } = open({
+      policies: [{ id: "p", warn_at: 0.1, limits: [{ by: "user", windows: "100/h" }] }],
+    });
+    expect(limiter.checkSync({ ...user("u"), cost: 50 }).state).toBe("warning");
+    clock.advance(1_700_000);
+    expect(limiter.checkSync(user("u")).state).toBe("normal");
+    limiter.checkSync({ ...user("v"), cost: 100 });
+    expect(limiter.checkSync({ ...user("v"), cost: 5 }).denyCount).toBe(5);
+    clock.advance(30 * 24 * 3_600_000);
+    expect(limiter.checkSync({ ...user("v"), cost: 101 }).denyCount).toBe(101);
+  });
+
+  it("is throttled by a one-off quota that is used up", () => {
+    const { limiter } = open(one("3 once"));
+    limiter.checkSync({ ...user("u"), cost: 3 });
+    expect(limiter.checkSync(user("u"))).toMatchObject({ reason: "never_fits", state: "throttled" });
+  });
+
+  it("is not throttled by a cost that never fits", () => {
+    const { limiter } = open(one("10/m"));
+    expect(limiter.checkSync({ ...user("u"), cost: 11 })).toMatchObject({ state: "normal", denyCount: 11 });
+    expect(limiter.checkSync(user("u"))).toMatchObject({ state: "normal", denyCount: 0 });
+  });
+
   it("is not moved by previews", () => {
     const { limiter } = open(one("1/m"));
     limiter.checkSync(user("u"));
@@ -262,6 +288,37 @@ describe("matching", () => {
     });
   });
 
+  it("lets an ambiguous path neither pass as allowed, nor escape the default, nor pay the lower cost", () => {
+    const { limiter } = open({
+      policies: [
+        {
+          id: "open",
+          match: { endpoint: "/open/{x}" },
+          allow: { user: "u" },
+          limits: [{ by: "user", windows: "1/h" }],
+        },
+        {
+          id: "rare",
+          match: { endpoint: "/rare/**" },
+          cost: { "/rare/a/b": 2, "/rare/{x}": 7 },
+          limits: [{ by: "user", windows: "100/h" }],
+        },
+        {
+          id: "dear",
+          match: { endpoint: "/dear/**" },
+          cost: { "/dear/a/b": 9, "/dear/{x}": 2 },
+          limits: [{ by: "user", windows: "100/h" }],
+        },
+      ],
+      default: { limits: [{ by: "user", windows: "2/h" }] },
+    });
+    expect(limiter.checkSync(user("u", { endpoint: "/open/a" })).reason).toBe("unlimited");
+    const { limits } = limiter.checkSync({ ...user("u", { endpoint: "/open/a%2Fb" }), details: true });
+    expect(limits?.map((limit) => limit.policy)).toEqual(["open", "default"]);
+    expect(limiter.checkSync(user("u", { endpoint: "/dear/a%2Fb" }))).toMatchObject({ cost: 9 });
+    expect(limiter.checkSync(user("u", { endpoint: "/rare/a%2Fb" }))).toMatchObject({ cost: 7 });
+  });
+
   it("limits a name with an encoded slash by the pattern of a single segment", () => {
     const { limiter } = open(orders({ match: { endpoint: "/files/{name}" } }));
     limiter.checkSync(user("u", { endpoint: "/files/a" }));
@@ -356,6 +413,37 @@ describe("matching", () => {
     expect(limiter.checkSync(user("u", { tenant: "other" }))).toMatchObject({ policy: "standard", remaining: 0 });
   });
 
+  it("lets only policies that stay replace others, and refuses rings", () => {
+    const policy = (id: string, replaces: string[]): Record<string, unknown> => ({
+      id,
+      ...(replaces.length > 0 && { replaces }),
+      limits: [{ by: "user", windows: "9/h" }],
+    });
+    const chain = open({ policies: [policy("a", ["b"]), policy("b", ["c"]), policy("c", [])] });
+    const { limits } = chain.limiter.checkSync({ ...user("u"), details: true });
+    expect(limits?.map((limit) => limit.policy)).toEqual(["a", "c"]);
+    expect(() => open({ policies: [policy("a", ["b"]), policy("b", ["c"]), policy("c", ["a"])] })).toThrow(
+      "closes a ring: a replaces b replaces c replaces a",
+    );
+  });
+
+  it("gives a domain without policies the default in force, of this limiter and this generation", () => {
+    const elsewhere = { ...user("u"), domain: "nowhere" };
+    const { limiter } = open({ policies: [], default: { limits: [{ by: "user", windows: "5/h" }] } });
+    expect(limiter.checkSync(elsewhere).limit).toBe(5);
+    expect(open({ policies: [] }).limiter.checkSync(elsewhere).limit).toBe(1000);
+    limiter.usePolicies({ policies: [], default: "none" });
+    expect(limiter.checkSync(elsewhere).limit).toBeUndefined();
+  });
+
+  it("takes a {param} from the request where the policy was asked for by name", () => {
+    const { limiter } = open(
+      orders({ match: { endpoint: "/shops/{shop}/**" }, limits: [{ by: ["shop"], windows: "1/h" }] }),
+    );
+    const ask = (shop: string): boolean => limiter.checkSync({ policies: ["orders"], dimensions: { shop } }).allowed;
+    expect([ask("a"), ask("b"), ask("a")]).toEqual([true, true, false]);
+  });
+
   it("applies a policy from its date on", () => {
     const { limiter, clock } = open(orders({ valid_from: "2026-01-15T12:00:01Z" }));
     expect(limiter.checkSync(user("u")).reason).toBe("unlimited");
@@ -378,6 +466,26 @@ describe("matching", () => {
     expect(ten.size).toBeLessThan(260);
     expect([...ten].every((i) => fifty.has(i))).toBe(true);
     expect(everybody.size).toBe(2000);
+  });
+
+  it("rolls two policies out to different subjects", () => {
+    const { limiter } = open({
+      policies: ["a", "b"].map((id) => ({
+        id,
+        rollout: { percent: 50, by: "user" },
+        limits: [{ by: "user", windows: "9/h" }],
+      })),
+      default: "none",
+    });
+    const counts = [0, 0, 0];
+    for (let i = 0; i < 1000; i++) counts[limiter.checkSync({ ...user(`u${i}`), details: true }).limits!.length]! += 1;
+    // Independent halves: a quarter in neither, a quarter in both.
+    for (const [applied, share] of [
+      [0, 250],
+      [1, 500],
+      [2, 250],
+    ] as const)
+      expect(Math.abs(counts[applied]! - share)).toBeLessThan(80);
   });
 
   it("takes {params} of the pattern as dimensions", () => {
@@ -413,6 +521,26 @@ describe("lists and missing dimensions", () => {
     expect(limiter.checkSync(user("root"))).toMatchObject({ allowed: true, reason: "unlimited" });
     expect(limiter.checkSync(user("u", { ip: "::ffff:10.1.1.1" }))).toMatchObject({ reason: "unlimited" });
     expect(limiter.checkSync(user("u", { ip: "192.0.2.1" }))).toMatchObject({ reason: "within_limits" });
+  });
+
+  it("exempts an endpoint only if every reading of it is on the allow list, and denies it if any is on the deny list", () => {
+    const { limiter } = open({
+      policies: [
+        {
+          id: "p",
+          allow: { endpoint: "/health" },
+          deny: { endpoint: "/admin", method: "delete" },
+          limits: [{ by: "user", windows: "100/h" }],
+        },
+      ],
+    });
+    const reason = (endpoint: string, method = "GET"): string =>
+      limiter.checkSync(user("u", { endpoint, method })).reason;
+    expect(reason("/health/")).toBe("unlimited");
+    for (const trick of ["/v1/orders%2f..%2f..%2fhealth", "/v1/..;/health", "/v1\\..\\health"])
+      expect(reason(trick)).toBe("within_limits");
+    for (const trick of ["/ADMIN", "/x%2f..%2fadmin", "/x\\..\\admin"]) expect(reason(trick)).toBe("deny_list");
+    expect(reason("/v1", "DELETE")).toBe("deny_list");
   });
 
   it("counts requests without the dimension together, unless the limit says otherwise", () => {
@@ -500,6 +628,41 @@ describe("shadow mode", () => {
     });
     expect(ask("mallory")).toMatchObject({ allowed: true, shadow: [{ policy: "next", reason: "deny_list" }] });
     expect(limiter.checkSync(user("u", { endpoint: "/b" })).policy).toBe("default");
+  });
+
+  it("charges none of a policy's limits where one of them would refuse for a missing dimension", () => {
+    const { limiter } = open({
+      policies: [
+        {
+          id: "next",
+          mode: "shadow",
+          limits: [
+            { by: "user", windows: "9/h" },
+            { by: "tenant", windows: "9/h", missing: "deny" },
+          ],
+        },
+      ],
+    });
+    expect(limiter.checkSync(user("u"))).toMatchObject({
+      allowed: true,
+      shadow: [{ policy: "next", scope: "tenant", reason: "missing_dimension" }],
+    });
+    const { limits } = limiter.checkSync({ ...user("u", { tenant: "t" }), preview: true, details: true });
+    expect(limits?.filter((limit) => limit.shadow).map((limit) => limit.used)).toEqual([0, 0]);
+  });
+
+  it("begins the blocks that it would, and only for what is allowed otherwise", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "now", limits: [{ by: "user", windows: "2/h" }] },
+        { id: "next", mode: "shadow", limits: [{ by: "user", windows: "1/s", block_for: "10m" }] },
+      ],
+    });
+    limiter.checkSync(user("u"));
+    expect(limiter.checkSync(user("u")).shadow).toMatchObject([{ reason: "over_limit", retryAfterMs: 600_000 }]);
+    expect(limiter.checkSync({ ...user("u"), preview: true }).shadow).toMatchObject([
+      { reason: "blocked", retryAfterMs: 600_000 },
+    ]);
   });
 });
 
@@ -630,6 +793,55 @@ describe("idempotency", () => {
     );
   });
 
+  it("forgets an id whose take was given back", async () => {
+    const { limiter } = open(hour);
+    const ask = { ...user("u"), id: "r1", cost: 2, receipt: true };
+    const { receipt } = limiter.checkSync(ask);
+    expect(await limiter.give(receipt!)).toBe(true);
+    expect(limiter.checkSync(ask)).toMatchObject({ replayed: false, remaining: 3 });
+  });
+
+  it("does not mind in which order policies are written", () => {
+    const policies = ["a", "b"].map((id) => ({ id, limits: [{ by: "user", windows: "5/h" }] }));
+    const { limiter } = open({ policies });
+    limiter.checkSync({ ...user("u"), id: "r1" });
+    limiter.usePolicies({ policies: policies.toReversed() });
+    expect(limiter.checkSync({ ...user("u"), id: "r1" }).replayed).toBe(true);
+  });
+
+  it("charges an id once, whatever else happens", () => {
+    const step = fc.record({
+      id: fc.constantFrom("a", "b", "c", undefined),
+      user: fc.constantFrom("u", "v"),
+      cost: fc.integer({ min: 1, max: 3 }),
+      afterMs: fc.nat(2000),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const { limiter, clock } = open(one("100 once"));
+        const used: Record<string, number> = { u: 0, v: 0 };
+        const seen = new Map<string, string>();
+        for (const { id, user: name, cost, afterMs } of steps) {
+          clock.advance(afterMs);
+          const asked = `${name} ${cost}`;
+          const known = id === undefined ? undefined : seen.get(id);
+          if (known !== undefined && known !== asked) {
+            expect(() => limiter.checkSync({ ...user(name), cost, id })).toThrow(
+              expect.objectContaining({ code: "idempotency_conflict" }),
+            );
+            continue;
+          }
+          const decision = limiter.checkSync({ ...user(name), cost, id });
+          expect(decision.replayed).toBe(known !== undefined);
+          if (known === undefined && decision.allowed) used[name]! += cost;
+          if (id !== undefined && decision.allowed) seen.set(id, asked);
+        }
+        for (const name of ["u", "v"])
+          expect(limiter.checkSync({ ...user(name), preview: true }).used).toBe(used[name]);
+      }),
+    );
+  });
+
   it("remembers a bounded number of ids", () => {
     const clock = new ManualClock(start);
     const counters = new MemoryCounters({ clock, maxIds: 100 });
@@ -662,6 +874,17 @@ describe("previews", () => {
     expect(preview()).toBe(8);
     limiter.usePolicies(one("5/h"));
     expect(preview()).toBe(4);
+    limiter.checkSync(user("u"));
+    clock.advance(-1_800_000);
+    expect(preview()).toBe(3);
+  });
+
+  it("are cached by tier too", () => {
+    const clock = new ManualClock(start);
+    const policies = one("10/h", { tiers: { premium: { windows: "100/h" } } });
+    const limiter = createLimiter({ policies, clock, counters: new MemoryCounters({ clock }), previewCacheMs: 50 });
+    expect(limiter.checkSync({ ...user("u"), preview: true }).limit).toBe(10);
+    expect(limiter.checkSync({ ...user("u", { tier: "premium" }), preview: true }).limit).toBe(100);
   });
 });
 
@@ -675,6 +898,26 @@ describe("give, charge and reset", () => {
     await limiter.charge({ ...user("u"), cost: 7 });
     expect(limiter.checkSync({ ...user("u"), preview: true }).remaining).toBe(3);
     await limiter.reset(user("u"));
+    expect(limiter.checkSync({ ...user("u"), preview: true }).remaining).toBe(10);
+  });
+
+  it("a reset of one subject leaves the receipts of others", async () => {
+    const { limiter } = open(one("10/h"));
+    const { receipt } = limiter.checkSync({ ...user("b"), cost: 4, receipt: true });
+    await limiter.reset(user("a"));
+    expect(await limiter.give(receipt!)).toBe(true);
+    expect(limiter.checkSync({ ...user("b"), preview: true }).remaining).toBe(10);
+  });
+
+  it("several receipts are given back in any order, and under a changed limit", async () => {
+    const { limiter } = open(one("10/h"));
+    const [first, second] = [4, 4].map((cost) => limiter.checkSync({ ...user("u"), cost, receipt: true }).receipt!);
+    expect([await limiter.give(first!), await limiter.give(second!)]).toEqual([true, true]);
+    expect(limiter.checkSync({ ...user("u"), preview: true }).remaining).toBe(10);
+    const { receipt } = limiter.checkSync({ ...user("u"), receipt: true });
+    limiter.usePolicies(one("10/h burst 100"));
+    limiter.checkSync({ ...user("u"), cost: 90 });
+    expect(await limiter.give(receipt!)).toBe(true);
     expect(limiter.checkSync({ ...user("u"), preview: true }).remaining).toBe(10);
   });
 
@@ -720,6 +963,15 @@ describe("new policies", () => {
     ]);
   });
 
+  it("start a limit afresh whose tiers alone were edited, where it says so", () => {
+    const tiered = (windows: string): Record<string, unknown> =>
+      one("10/h", { on_change: "reset", tiers: { t: { windows } } });
+    const { limiter } = open(tiered("50/h"));
+    limiter.checkSync({ ...user("u", { tier: "t" }), cost: 50 });
+    limiter.usePolicies(tiered("100/h"));
+    expect(limiter.checkSync(user("u", { tier: "t" })).remaining).toBe(99);
+  });
+
   it("that are wrong change nothing", () => {
     const { limiter } = open(one("10/h"));
     expect(() => limiter.usePolicies({ polices: [] })).toThrow(/did you mean/i);
@@ -728,21 +980,67 @@ describe("new policies", () => {
 });
 
 describe("several limits", () => {
-  it("that share a counter charge it once, at the stricter rate", () => {
-    const { limiter } = open({
-      policies: [
-        {
-          id: "p",
-          limits: [
-            { by: "user", windows: "100/m" },
-            { by: "user", windows: "10/m" },
-          ],
-        },
-      ],
+  it.each([
+    ["100/m", "10/m"],
+    ["10/m", "100/m"],
+  ])("that share a counter, %s and %s, charge it once, at the stricter rate", (first, second) => {
+    for (const algorithm of ["gcra", "fixed_window", "sliding_window", "sliding_log"]) {
+      const limits = [first, second].map((windows) => ({ by: "user", windows, algorithm }));
+      const { limiter } = open({ policies: [{ id: "p", limits }] });
+      let allowed = 0;
+      while (limiter.checkSync(user("u")).allowed) allowed += 1;
+      expect(allowed).toBe(10);
+    }
+  });
+
+  it.each(["gcra", "fixed_window", "sliding_window", "sliding_log"])(
+    "that share a counter through tiers or overrides alone charge it once too: %s",
+    (algorithm) => {
+      const { limiter } = open({
+        policies: [
+          {
+            id: "p",
+            limits: [
+              { by: "user", algorithm, windows: "100/h", tiers: { t: { windows: "10/m" } } },
+              { by: "user", algorithm, windows: "10/d", tiers: { t: { windows: "100/m" } } },
+            ],
+          },
+        ],
+      });
+      let allowed = 0;
+      while (limiter.checkSync(user("u", { tier: "t" })).allowed) allowed += 1;
+      expect(allowed).toBe(10);
+    },
+  );
+
+  it("whose windows have one name but another kind or length do not share a counter", () => {
+    const windows = [
+      { limit: 10, per: "1s", name: "x" },
+      { limit: 5, per: "never", name: "x" },
+      { limit: 50, per: "1h", name: "x" },
+    ];
+    const { limiter, clock } = open({
+      policies: [{ id: "p", limits: windows.map((window) => ({ by: "user", windows: window })) }],
     });
     let allowed = 0;
-    while (limiter.checkSync(user("u")).allowed) allowed += 1;
-    expect(allowed).toBe(10);
+    for (let second = 0; second < 20; second++) {
+      while (limiter.checkSync(user("u")).allowed) allowed += 1;
+      clock.advance(1000);
+    }
+    expect(allowed).toBe(5);
+  });
+
+  it("do not count a subject that is spelt like another's counter in that counter", () => {
+    const limits = [{ by: "user", windows: "1/h" }];
+    const { limiter } = open({
+      policies: ["p", "q"].map((id) => ({ id, match: { tenant: id }, limits })),
+      default: "none",
+    });
+    const ask = (tenant: string, name: string): boolean => limiter.checkSync(user(name, { tenant })).allowed;
+    expect(ask("p", "q|user:gcra|arrival:3600000")).toBe(true);
+    expect(ask("q", "p|user:gcra|arrival:3600000")).toBe(true);
+    expect(ask("p", "p|user:gcra|arrival:3600000")).toBe(true);
+    expect(ask("q", "q|user:gcra|arrival:3600000")).toBe(true);
   });
 
   it("keep values apart that would look alike when joined", () => {
@@ -793,6 +1091,83 @@ describe("counters elsewhere", () => {
     await limiter.check(preview);
     expect(counters.peeks).toBe(2);
     await limiter.close();
+  });
+});
+
+describe("counters that fail", () => {
+  const failing = (error: unknown): CounterStore => {
+    const fail = async (): Promise<never> => {
+      throw error;
+    };
+    return {
+      local: false,
+      take: fail,
+      peek: fail,
+      give: fail,
+      charge: fail,
+      reset: fail,
+      read: fail,
+      close: async () => {},
+    };
+  };
+  const policies = (onFailure: string): Record<string, unknown> => ({
+    policies: [{ id: "p", on_failure: onFailure, limits: [{ by: "user", windows: "10/h" }] }],
+  });
+
+  it("are answered as the policy says, and never thrown into the app nor dressed up as a denial by a limit", async () => {
+    const clock = new ManualClock(start);
+    const ask = (onFailure: string): Promise<unknown> =>
+      createLimiter({ policies: policies(onFailure), clock, counters: failing(new Error("connection refused")) }).check(
+        user("u"),
+      );
+    const open = {
+      allowed: true,
+      reason: "degraded",
+      degraded: "storage_unavailable",
+      remaining: 10,
+      resetAtMs: start + 60_000,
+    };
+    expect(await ask("open")).toMatchObject(open);
+    expect(await ask("closed")).toMatchObject({ allowed: false, reason: "degraded", retryAfterMs: 60_000 });
+  });
+
+  it("leave what the caller got wrong an error", async () => {
+    const conflict = new SluiceError("idempotency_conflict", "used before");
+    const limiter = createLimiter({ policies: policies("open"), counters: failing(conflict) });
+    await expect(limiter.check(user("u"))).rejects.toBe(conflict);
+  });
+});
+
+describe("previews of counters elsewhere", () => {
+  it("that were asked under old policies are not remembered under new ones", async () => {
+    const clock = new ManualClock(start);
+    const memory = new MemoryCounters({ clock });
+    let release = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let holding = true;
+    const counters: CounterStore = {
+      local: false,
+      take: async (limits, options) => memory.take(limits, options),
+      async peek(limits) {
+        const answer = memory.peek(limits);
+        if (holding) await held;
+        return answer;
+      },
+      give: async (receipt) => memory.give(receipt),
+      charge: async (limits) => memory.charge(limits),
+      reset: async (limits) => memory.reset(limits),
+      read: async (limit) => memory.read(limit),
+      close: async () => memory.close(),
+    };
+    const limiter = createLimiter({ policies: one("9/h"), clock, counters });
+    const early = limiter.check({ ...user("u"), preview: true });
+    limiter.usePolicies(one("5/h"));
+    holding = false;
+    release();
+    expect((await early).limit).toBe(9);
+    expect((await limiter.check({ ...user("u"), preview: true })).limit).toBe(5);
   });
 });
 

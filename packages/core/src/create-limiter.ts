@@ -9,14 +9,17 @@ import {
   reasonOf,
   retryAfterOf,
   shadowDenials,
+  usedOf,
 } from "./decision/combine-outcomes.ts";
 import type { Decision, ShadowDenial } from "./decision/decision.ts";
+import { degradedDecision } from "./decision/degraded-decision.ts";
 import { SubjectStates, untroubled } from "./decision/subject-states.ts";
 import { SluiceError } from "./errors.ts";
 import { explain } from "./explain.ts";
 import type { Explanation, Limiter, LimiterOptions, SnapshotInfo } from "./limiter.ts";
-import type { CompiledLimit } from "./match/compiled.ts";
-import { candidatesFor, type Refusal, type Resolution, resolve } from "./match/resolve.ts";
+import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
+import { candidatesFor } from "./match/find-candidates.ts";
+import { type Refusal, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
 import type { PolicySet } from "./policy/policy.ts";
@@ -28,6 +31,7 @@ import { MemorySubjectDirectory, type SubjectDirectory } from "./subject/subject
 const maxPreviewCacheMs = 50;
 const maxPreviews = 5000;
 const noShadow: readonly ShadowDenial[] = [];
+const nothingAsked = { preview: false, replayed: false };
 
 /** Builds a limiter. Nothing is opened and no timer runs until it is asked. */
 export function createLimiter(options: LimiterOptions = {}): Limiter {
@@ -41,7 +45,7 @@ class SluiceLimiter implements Limiter {
   readonly #epochMs: () => number;
   readonly #states = new SubjectStates();
   readonly #previewCacheMs: number;
-  readonly #previews = new ExpiringMap<TakeAnswer>(maxPreviews);
+  readonly #previews = new ExpiringMap<{ readonly answer: TakeAnswer; readonly askedMs: number }>(maxPreviews);
   #snapshot: Snapshot;
 
   constructor(options: LimiterOptions) {
@@ -97,15 +101,16 @@ class SluiceLimiter implements Limiter {
     if (this.subjects.size !== 0 || snapshot.subjects.size !== 0) return undefined;
     const subject = readDimension(dimensions, dimension);
     const outcome = counters.takeOne(limit.windows[0]!, subject, cost);
-    return this.#spokenBy(limit, subject, cost, outcome as LimitOutcome, outcome.atMs, request, noShadow);
+    return this.#spokenBy(limit, limit.windows[0]!, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
   }
 
   check(request: CheckRequest): Promise<Decision> {
     try {
       if (this.counters.local) return Promise.resolve(this.checkSync(request));
       const resolution = this.#resolve(request);
-      return Promise.resolve(this.#ask(request, resolution)).then((answer) =>
-        this.#decision(request, resolution, answer),
+      return Promise.resolve(this.#ask(request, resolution)).then(
+        (answer) => this.#decision(request, resolution, answer),
+        (error: unknown) => this.#withoutCounters(request, resolution, error),
       );
     } catch (error) {
       return Promise.reject(error);
@@ -163,17 +168,25 @@ class SluiceLimiter implements Limiter {
 
   #peek(limits: readonly ResolvedLimit[]): TakeAnswer | Promise<TakeAnswer> {
     if (this.#previewCacheMs === 0) return this.counters.peek(limits);
-    const key = fingerprintOf(limits);
+    const key = previewKeyOf(limits);
     const nowMs = this.#clock.nowMs();
     const known = this.#previews.find(key, nowMs);
-    if (known !== undefined) return known;
+    // A preview from after now was made before the clock stepped back.
+    if (known !== undefined && known.askedMs <= nowMs) return known.answer;
     const snapshot = this.#snapshot;
     const remember = (answer: TakeAnswer): TakeAnswer => {
-      if (snapshot === this.#snapshot) this.#previews.set(key, answer, nowMs + this.#previewCacheMs, nowMs);
+      const preview = { answer, askedMs: nowMs };
+      if (snapshot === this.#snapshot) this.#previews.set(key, preview, nowMs + this.#previewCacheMs, nowMs);
       return answer;
     };
     const answer = this.counters.peek(limits);
     return answer instanceof Promise ? answer.then(remember) : remember(answer);
+  }
+
+  /** The counters did not answer: what the policies say for that case. What the caller got wrong stays an error. */
+  #withoutCounters(request: CheckRequest, resolution: Resolution, error: unknown): Decision {
+    if (error instanceof SluiceError) throw error;
+    return degradedDecision(request, resolution.limits, this.#clock.epochMs());
   }
 
   #decision(request: CheckRequest, resolution: Resolution, answer: TakeAnswer | undefined): Decision {
@@ -187,16 +200,9 @@ class SluiceLimiter implements Limiter {
     const speaking = findSpeaking(limits, outcomes);
     if (speaking === undefined) return unlimitedDecision(request, resolution, preview, shadow);
     const { limit, subject, cost } = speaking.limit;
-    const decision = this.#spokenBy(
-      limit,
-      subject,
-      cost,
-      speaking.outcome,
-      answer.atMs,
-      request,
-      shadow,
-      answer.replayed,
-    );
+    const { window } = speaking.outcome;
+    const asked = { preview, replayed: answer.replayed };
+    const decision = this.#spokenBy(limit, window, subject, cost, speaking.outcome, answer.atMs, shadow, asked);
     return {
       ...decision,
       limits: request.details === true ? limits.map((one, i) => limitDecision(one, outcomes[i]!)) : undefined,
@@ -207,19 +213,18 @@ class SluiceLimiter implements Limiter {
   /** The decision, in the words of the limit that speaks. */
   #spokenBy(
     limit: CompiledLimit,
+    window: CompiledWindow,
     subject: string,
     cost: number,
-    outcome: LimitOutcome,
+    outcome: Omit<LimitOutcome, "window">,
     atMs: number,
-    request: CheckRequest,
     shadow: readonly ShadowDenial[],
-    replayed = false,
+    { preview, replayed }: { readonly preview: boolean; readonly replayed: boolean },
   ): Decision {
-    const { window, fits, remaining, resetAfterMs } = outcome;
+    const { fits, remaining, resetAfterMs } = outcome;
     const { policy } = limit;
     const allowed = fits === "now";
-    const preview = request.preview === true;
-    const used = window.capacity - remaining;
+    const used = usedOf(window, remaining);
     const usedShare = used / window.capacity;
     const standing =
       allowed && usedShare <= policy.warnAt && this.#states.size === 0
@@ -229,7 +234,8 @@ class SluiceLimiter implements Limiter {
               identity: limit.identity,
               subject,
               allowed,
-              exhausted: fits !== "never",
+              // A one-off quota that is used up is exhausted too, although waiting does not help.
+              exhausted: fits !== "never" || cost <= window.capacity,
               cost,
               usedShare,
               warnAt: policy.warnAt,
@@ -252,7 +258,7 @@ class SluiceLimiter implements Limiter {
       retryAfterMs: retryAfterOf(outcome),
       resetAfterMs,
       resetAtMs: Math.ceil(atMs + resetAfterMs),
-      queue: queueOf(outcome),
+      queue: queueOf(window, outcome),
       state: standing.state,
       denyCount: standing.denyCount,
       replayed,
@@ -269,11 +275,18 @@ function policySetFrom(policies: PolicySet | Readonly<Record<string, unknown>>):
   return policies.kind === "policy_set" ? (policies as PolicySet) : parsePolicies(policies);
 }
 
-/** What a request id is bound to: the policies asked, the counters they led to, and the cost. */
+/** What a request id is bound to: the policies asked, the counters they led to, and the cost; in whatever order. */
 function fingerprintOf(limits: readonly ResolvedLimit[]): string {
-  let text = "";
-  for (const { limit, subject, cost } of limits) text += `${limit.identity}\n${cost}\n${subject.length}\n${subject}\n`;
-  return text;
+  const parts = limits.map(({ limit, subject, cost }) => `${limit.identity}\n${cost}\n${subject.length}\n${subject}`);
+  return parts.sort().join("\n");
+}
+
+/** The same with the windows, which differ by tier. */
+function previewKeyOf(limits: readonly ResolvedLimit[]): string {
+  const windows = limits.map((limit) =>
+    limit.windows.map(({ identity, source }) => [identity, source.limit, source.burst]),
+  );
+  return `${fingerprintOf(limits)}\n${JSON.stringify(windows)}`;
 }
 
 function shadowOf(

@@ -2,8 +2,10 @@ import type { WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
 import type { Explanation, LimitExplanation, PolicyExplanation } from "./limiter.ts";
 import type { CompiledPolicy } from "./match/compiled.ts";
-import { holds, type Resolution, whyNot } from "./match/resolve.ts";
+import { whyNot } from "./match/find-candidates.ts";
+import type { Resolution } from "./match/resolve.ts";
 import type { Snapshot } from "./match/snapshot.ts";
+import { holds } from "./match/value-lists.ts";
 import { renderWindow } from "./policy/render-window.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import { rawDimension } from "./request/read-dimension.ts";
@@ -55,6 +57,7 @@ function explainPolicies(
   const others: PolicyExplanation[] = [];
   for (const { bucket } of resolution.match.found) {
     const candidates = new Set(bucket.policies);
+    for (const policies of bucket.byPresence.values()) for (const one of policies) candidates.add(one);
     for (const byValue of bucket.byValue.values()) {
       for (const policies of byValue.values()) for (const one of policies) candidates.add(one);
     }
@@ -94,12 +97,13 @@ function whyItApplies(
   const refusal = resolution.refusals.find((one) => one.policy === policy);
   if (refusal?.reason === "deny_list") notes.push("its deny list names this request");
   else if (refusal !== undefined) notes.push(`${refusal.scope} needs a dimension that the request lacks`);
-  else if (
-    !unlimited &&
-    policy.limits.length > 0 &&
-    !resolution.limits.some((one) => one.limit.policy === policy.policy)
-  ) {
-    notes.push("its allow list names this request");
+  if (resolution.exempting.includes(policy)) notes.push("its allow list names this request");
+  else if (refusal === undefined) {
+    for (const limit of policy.limits) {
+      if (!resolution.limits.some((one) => one.limit === limit)) {
+        notes.push(`${limit.scope} is skipped: a dimension of it is missing`);
+      }
+    }
   }
   return notes.join("; ");
 }

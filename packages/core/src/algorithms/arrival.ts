@@ -41,7 +41,8 @@ export function compileArrival(
   return { intervalMs: ceilToGrid(exactIntervalMs), toleranceMs: ceilToGrid(burst * exactIntervalMs) + slackMs };
 }
 
-function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number): number {
+/** How far ahead of now an arrival is, as the limit sees it. */
+export function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number): number {
   if (arrivalMs >= 0) {
     const ahead = arrivalMs - nowMs;
     return ahead <= 0 ? 0 : Math.min(ahead, window.toleranceMs);
@@ -105,14 +106,14 @@ export function takeArrival(
     into.queuePosition = queuePosition(window, aheadAfter);
     into.queueDelayMs = Math.ceil(ahead);
   }
-  if (waitMs <= 0) {
+  const never = cost > window.capacity;
+  if (waitMs <= 0 && !never) {
     into.fits = "now";
     into.remaining = left(window, aheadAfter);
     into.retryAfterMs = 0;
     into.resetAfterMs = Math.ceil(aheadAfter);
     return nowMs + aheadAfter;
   }
-  const never = cost > window.capacity;
   into.fits = never ? "never" : "later";
   into.remaining = left(window, ahead);
   into.retryAfterMs = never ? Number.POSITIVE_INFINITY : Math.ceil(waitMs);
@@ -124,17 +125,23 @@ function queuePosition(window: CompiledWindow, aheadAfterMs: number): number {
   return Math.ceil((aheadAfterMs * window.source.limit) / window.perMs - 1e-3);
 }
 
-/** Takes unconditionally. Beyond the tolerance it is debt, and debt is bounded by one more tolerance. */
+/** Takes unconditionally. Beyond the tolerance it is debt, and debt is bounded by what the capacity is worth. */
 export function chargeArrival(window: CompiledWindow, arrivalMs: number, cost: number, nowMs: number): number {
   const aheadAfter = aheadMs(window, arrivalMs, nowMs) + worthMs(window, cost);
   if (aheadAfter <= window.toleranceMs) return nowMs + aheadAfter;
-  return -(nowMs + Math.min(aheadAfter, 2 * window.toleranceMs));
+  return -(nowMs + Math.min(aheadAfter, window.toleranceMs + worthMs(window, window.capacity)));
+}
+
+/** What a give-back leaves behind, and how much time it gave. */
+export interface GivenArrival {
+  readonly arrivalMs: number;
+  readonly givenMs: number;
 }
 
 /**
- * Gives a take back. `takenArrivalMs` is the arrival that the take left behind. Until that instant the counter cannot
- * have been idle since, so the cost is still in it in full; from then on, or if the counter has been reset or brought
- * back since, the give-back is void (undefined).
+ * Gives a take back. The cost stands in the counter as a stretch of time that ends at `takenArrivalMs`, the arrival that
+ * the take left behind less whatever has been given back since; what now has passed of the stretch has drained. Only the
+ * rest is given. If nothing is left of it, or the counter has been brought back below it, the give-back is void.
  */
 export function giveArrival(
   window: CompiledWindow,
@@ -142,8 +149,11 @@ export function giveArrival(
   cost: number,
   takenArrivalMs: number,
   nowMs: number,
-): number | undefined {
-  if (nowMs >= takenArrivalMs || Math.abs(arrivalMs) < takenArrivalMs) return undefined;
-  const aheadAfter = Math.max(aheadMs(window, arrivalMs, nowMs) - worthMs(window, cost), 0);
-  return aheadAfter > window.toleranceMs ? -(nowMs + aheadAfter) : nowMs + aheadAfter;
+): GivenArrival | undefined {
+  const endsMs = Math.abs(arrivalMs);
+  if (nowMs >= takenArrivalMs || endsMs < takenArrivalMs) return undefined;
+  const givenMs = Math.min(worthMs(window, cost), takenArrivalMs - nowMs);
+  const leftMs = endsMs - givenMs;
+  const isDebt = arrivalMs < 0 && leftMs - nowMs > window.toleranceMs;
+  return { arrivalMs: isDebt ? -leftMs : leftMs, givenMs };
 }

@@ -1,12 +1,25 @@
-import type { CalendarWindow } from "../match/compiled.ts";
+import type { Calendar, CalendarWindow } from "../match/compiled.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
+
+const calendars = new Map<string, Calendar>();
+
+/** The one calendar of a unit and a time zone: what `Intl` needs for it is not small. */
+export function calendarOf(unit: "day" | "month", timeZone: string): Calendar {
+  const name = `${unit} ${timeZone}`;
+  let calendar = calendars.get(name);
+  if (calendar === undefined) {
+    calendar = createCalendar(unit, timeZone);
+    calendars.set(name, calendar);
+  }
+  return calendar;
+}
 
 /**
  * Days and months of a time zone, as `Intl` knows it. Days are 23 or 25 hours long where clocks change. The window
  * last found is remembered: almost every question is about the same one.
  */
-export function createCalendar(unit: "day" | "month", timeZone: string): (epochMs: number) => CalendarWindow {
+function createCalendar(unit: "day" | "month", timeZone: string): Calendar {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone,
     calendar: "gregory",

@@ -17,18 +17,11 @@ export function countEndMs(window: CompiledWindow, nowMs: number, originMs: numb
 }
 
 /**
- * What is counted in the window that ends at `currentEndMs`. A count that ends later than that was made before the
- * clock stepped back: it is kept, now as the current window's, so a step gives nothing and locks nobody out.
+ * What still counts at an instant. A count keeps the end it was given, also when the wall clock is moved meanwhile and
+ * windows now end at other times: a step gives nothing, and locks nobody out for longer than the window they used up.
  */
-export function runningCount(
-  window: CompiledWindow,
-  endMs: number,
-  count: number,
-  nowMs: number,
-  currentEndMs: number,
-): number {
-  const runs = window.perMs === Number.POSITIVE_INFINITY ? endMs > nowMs : endMs >= currentEndMs;
-  return runs ? count : 0;
+export function runningCount(endMs: number, count: number, nowMs: number): number {
+  return endMs > nowMs ? count : 0;
 }
 
 export function decideCount(
@@ -40,23 +33,23 @@ export function decideCount(
   originMs: number,
 ): WindowVerdict {
   const once = window.perMs === Number.POSITIVE_INFINITY;
-  const currentEndMs = countEndMs(window, nowMs, originMs);
-  const running = runningCount(window, endMs, count, nowMs, currentEndMs);
+  const running = runningCount(endMs, count, nowMs);
+  const keepsEnd = running > 0 && !once;
+  const endAfterMs = keepsEnd ? endMs : countEndMs(window, nowMs, originMs);
   const after = running + cost;
   // A one-off quota that is used up does not come back: the rest never fits, though less might.
   const never = cost > window.capacity || (once && after > window.capacity);
   const fits = never ? "never" : after <= window.capacity ? "now" : "later";
-  const untilEndMs = Math.ceil(currentEndMs - nowMs);
   return {
     fits,
     remaining: Math.max(window.capacity - running, 0),
     remainingAfter: Math.max(window.capacity - after, 0),
-    retryAfterMs: fits === "now" ? 0 : fits === "later" ? untilEndMs : Number.POSITIVE_INFINITY,
-    resetAfterMs: running === 0 ? 0 : once ? Math.ceil(endMs - nowMs) : untilEndMs,
-    resetAfterTakeMs: untilEndMs,
+    retryAfterMs: fits === "now" ? 0 : fits === "later" ? Math.ceil(endMs - nowMs) : Number.POSITIVE_INFINITY,
+    resetAfterMs: running === 0 ? 0 : Math.ceil(endMs - nowMs),
+    resetAfterTakeMs: Math.ceil(endAfterMs - nowMs),
     queuePosition: 0,
     queueDelayMs: 0,
-    word0: currentEndMs,
+    word0: endAfterMs,
     word1: after,
     word2: 0,
   };

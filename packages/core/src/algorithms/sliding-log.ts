@@ -35,16 +35,15 @@ export class SlidingLog {
     return this.#entries[2 * index + 1]!;
   }
 
-  /** Drops what no longer counts, and dates entries from the future (the clock stepped back) now. */
+  /** Drops what no longer counts. */
   settle(nowMs: number, perMs: number): void {
     const entries = this.#entries;
     let kept = 0;
-    while (kept < entries.length && entries[kept]! <= nowMs - perMs) {
+    while (kept < entries.length && nowMs - entries[kept]! >= perMs) {
       this.#total -= entries[kept + 1]!;
       kept += 2;
     }
     if (kept > 0) entries.splice(0, kept);
-    for (let i = entries.length - 2; i >= 0 && entries[i]! > nowMs; i -= 2) entries[i] = nowMs;
   }
 
   /** Adds a cost at a time no earlier than the newest entry's. */
@@ -107,7 +106,7 @@ export function decideLog(
   if (log !== undefined) {
     size = log.size;
     used = log.total;
-    while (first < size && log.timeAt(first) <= nowMs - perMs) {
+    while (first < size && nowMs - log.timeAt(first) >= perMs) {
       used -= log.costAt(first);
       first += 1;
     }
@@ -118,7 +117,7 @@ export function decideLog(
     let stillUsed = used;
     for (let i = first; i < size && stillUsed + cost > capacity; i++) {
       stillUsed -= log.costAt(i);
-      retryAfterMs = Math.ceil(log.timeAt(i) + perMs - nowMs);
+      retryAfterMs = Math.ceil(perMs - (nowMs - log.timeAt(i)));
     }
   }
   return {
@@ -126,7 +125,7 @@ export function decideLog(
     remaining: Math.max(capacity - used, 0),
     remainingAfter: Math.max(capacity - used - cost, 0),
     retryAfterMs,
-    resetAfterMs: used === 0 || log === undefined ? 0 : Math.ceil(log.newestMs + perMs - nowMs),
+    resetAfterMs: used === 0 || log === undefined ? 0 : Math.ceil(perMs - (nowMs - log.newestMs)),
     resetAfterTakeMs: Math.ceil(perMs),
     queuePosition: 0,
     queueDelayMs: 0,

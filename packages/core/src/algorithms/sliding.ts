@@ -18,6 +18,10 @@ export interface SlidingState {
   readonly previous: number;
 }
 
+/**
+ * A counter keeps the windows it began with until it is idle, also when the wall clock is moved meanwhile; a fresh one is
+ * aligned to the epoch.
+ */
 export function slidingStateAt(
   window: CompiledWindow,
   idleMs: number,
@@ -26,12 +30,10 @@ export function slidingStateAt(
   nowMs: number,
   originMs: number,
 ): SlidingState {
-  const endMs = alignedEndMs(window.perMs, nowMs, originMs);
+  if (nowMs >= idleMs) return { endMs: alignedEndMs(window.perMs, nowMs, originMs), current: 0, previous: 0 };
   const countedEndMs = idleMs - window.perMs;
-  // Counts from the future were made before the clock stepped back: they are kept as the current window's.
-  if (countedEndMs >= endMs) return { endMs, current, previous };
-  if (countedEndMs === endMs - window.perMs) return { endMs, current: 0, previous: current };
-  return { endMs, current: 0, previous: 0 };
+  if (nowMs < countedEndMs) return { endMs: countedEndMs, current, previous };
+  return { endMs: idleMs, current: 0, previous: current };
 }
 
 /** Whether a cost passes `afterMs` from now: the formula multiplied out, so that whole numbers stay whole. */

@@ -1,11 +1,16 @@
 /**
- * Counters of one width in one flat buffer: open addressing with linear probing, keyed by a 64-bit hash. A slot is the
- * hash and then `words` numbers; the first of them is the instant at which the counter is idle, that is, means the
- * same as an absent one (its sign is the algorithm's own).
+ * Counters of one width in one flat buffer: open addressing with linear probing, keyed by a 60-bit hash.
+ *
+ *     slot   | lo: 32 bits | hi: 28 bits | level: 4 bits | word 0 | word 1 | …      8 bytes for the hash and for each word
+ *
+ * Word 0 is the instant at which the counter is idle, that is, means the same as an absent one (its sign is the
+ * algorithm's own). The level is how much of its limit the counter has used, in fifteenths: what would be lost with it.
  *
  * There is no timer per counter and none at all: a new counter takes the place of an idle one where it meets one on its
  * way, and when a table is full it is moved, a few slots with every call, to one of the size that its living counters
  * need, without the idle ones.
+ *
+ * A counter's place, `at`, is the index of its word 0 among `numbers`.
  */
 export class CounterTable {
   readonly words: number;
@@ -18,7 +23,7 @@ export class CounterTable {
   #count = 0;
   #hand = 0;
 
-  /** `onDrop` is told of every counter that leaves, with the place of its first word. */
+  /** `onDrop` is told of every counter that leaves, with its place. */
   constructor(words: number, budget: CounterBudget, onDrop?: (words: Float64Array, at: number) => void) {
     this.words = words;
     this.#stride = words + 1;
@@ -32,15 +37,15 @@ export class CounterTable {
     return this.#count;
   }
 
-  /** The numbers of all counters; a counter's begin where `find` and `insert` say. Replaced when the table grows. */
+  /** The numbers of all counters. Replaced when the table grows. */
   get numbers(): Float64Array {
     return this.#arrays.numbers;
   }
 
-  /** Where the counter's first word is, or −1. Good until the next `insert`, `delete` or `find`. */
+  /** The counter's place, or −1. Good until the next `insert` or `delete` in any table of the budget. */
   find(lo: number, hi: number): number {
-    if (this.#growing !== undefined) return this.#findWhileGrowing(lo, hi);
-    return findIn(this.#arrays, this.#stride, lo, hi);
+    if (this.#growing !== undefined) return this.#findWhileGrowing(lo, keyOf(hi));
+    return findIn(this.#arrays, this.#stride, lo, keyOf(hi));
   }
 
   /** Makes room for a counter that `find` did not find, dropping others where it must. Its words are not set. */
@@ -50,45 +55,70 @@ export class CounterTable {
     if (!budget.hasRoom()) budget.evict(nowMs);
     this.#count += 1;
     budget.counters += 1;
-    return this.#place(lo, hi, nowMs);
+    return this.#place(lo, keyOf(hi), nowMs);
+  }
+
+  /** Notes how much of its limit a counter has used: 0 … 1, anything beyond counts as 1. */
+  setUsed(at: number, share: number): void {
+    const { hashes } = this.#arrays;
+    const hi = 2 * at - 1;
+    hashes[hi] = (hashes[hi]! & keyMask) | (share >= 1 ? maxLevel : share * maxLevel);
   }
 
   delete(at: number): void {
     this.#drop((at - 1) / this.#stride);
   }
 
-  /** Drops the counter nearest to idle among a sample: the one whose loss gives away least, if anything. */
-  evictSoonestIdle(nowMs: number): void {
+  /** Drops the next idle counter of a stretch of slots. False where there is none. */
+  evictIdle(nowMs: number): boolean {
     this.#moveSome();
+    const { numbers, hashes, mask } = this.#arrays;
+    for (let looked = 0; looked < idleStretch && looked <= mask; looked++) {
+      const slot = this.#hand;
+      const at = slot * this.#stride + 1;
+      if (hashes[2 * at - 1] !== 0 && Math.abs(numbers[at]!) <= nowMs) {
+        this.#drop(slot);
+        return true;
+      }
+      this.#hand = (slot + 1) & mask;
+    }
+    return false;
+  }
+
+  /** Drops the counter of a sample that has used least of its limit; of several, the one nearest to idle. */
+  evictLeastUsed(): boolean {
     const { numbers, hashes, slots, mask } = this.#arrays;
     let victim = -1;
+    let leastUsed = maxLevel + 1;
     let soonestMs = Number.POSITIVE_INFINITY;
     let seen = 0;
     for (let looked = 0; looked < slots && seen < evictionSample; looked++) {
       const slot = this.#hand;
       this.#hand = (slot + 1) & mask;
-      const base = slot * this.#stride;
-      if (hashes[2 * base + 1] === 0) continue;
+      const at = slot * this.#stride + 1;
+      const hi = hashes[2 * at - 1]!;
+      if (hi === 0) continue;
       seen += 1;
-      const idleMs = Math.abs(numbers[base + 1]!);
-      if (idleMs < soonestMs) {
-        soonestMs = idleMs;
-        victim = slot;
-      }
+      const used = hi & maxLevel;
+      const idleMs = Math.abs(numbers[at]!);
+      if (used > leastUsed || (used === leastUsed && idleMs >= soonestMs)) continue;
+      leastUsed = used;
+      soonestMs = idleMs;
+      victim = slot;
     }
-    if (victim < 0) return;
-    if (soonestMs > nowMs) this.#budget.evictedLive += 1;
+    if (victim < 0) return false;
+    this.#budget.evictedLive += 1;
     this.#drop(victim);
+    return true;
   }
 
-  #findWhileGrowing(lo: number, hi: number): number {
+  #findWhileGrowing(lo: number, key: number): number {
     this.#moveSome();
-    const at = findIn(this.#arrays, this.#stride, lo, hi);
+    const at = findIn(this.#arrays, this.#stride, lo, key);
     const growing = this.#growing;
     if (at >= 0 || growing === undefined) return at;
-    const oldAt = findIn(growing.from, this.#stride, lo, hi);
-    if (oldAt < 0 || (oldAt - 1) / this.#stride < growing.cursor) return -1;
-    if (growing.from.numbers[oldAt] === moved) return -1;
+    const oldAt = findIn(growing.from, this.#stride, lo, key);
+    if (oldAt < 0 || growing.from.numbers[oldAt] === gone) return -1;
     return this.#moveOne(growing.from, oldAt);
   }
 
@@ -97,13 +127,13 @@ export class CounterTable {
     const from = this.#arrays;
     const slots = this.#idleShare(nowMs) >= 0.5 ? from.slots : from.slots * 2;
     const bytes = slots * this.#stride * 8;
-    // While counters move there are two tables; the bound holds for the one that remains.
+    // While counters move there are two tables; the bound is on the one that remains.
     if (this.#budget.bytes - from.bytes + bytes > this.#budget.maxBytes) {
-      this.evictSoonestIdle(nowMs);
+      if (!this.evictIdle(nowMs)) this.evictLeastUsed();
       return;
     }
     this.#arrays = createArrays(slots, this.#stride);
-    this.#budget.bytes += bytes;
+    this.#budget.bytes += bytes - from.bytes;
     this.#growing = { from, idleBeforeMs: nowMs, cursor: 0 };
     this.#hand = 0;
   }
@@ -113,10 +143,10 @@ export class CounterTable {
     let seen = 0;
     let idle = 0;
     for (let i = 0; i < idleSample; i++) {
-      const base = (Math.imul(i + 1, 0x9e3779b1) & mask) * this.#stride;
-      if (hashes[2 * base + 1] === 0) continue;
+      const at = (Math.imul(i + 1, 0x9e3779b1) & mask) * this.#stride + 1;
+      if (hashes[2 * at - 1] === 0) continue;
       seen += 1;
-      if (Math.abs(numbers[base + 1]!) <= nowMs) idle += 1;
+      if (Math.abs(numbers[at]!) <= nowMs) idle += 1;
     }
     return idle / Math.max(seen, 1);
   }
@@ -127,23 +157,22 @@ export class CounterTable {
     const { from } = growing;
     const stop = Math.min(growing.cursor + movedPerCall, from.slots);
     for (let slot = growing.cursor; slot < stop; slot++) {
-      const base = slot * this.#stride;
-      if (from.hashes[2 * base + 1] === 0 || from.numbers[base + 1] === moved) continue;
-      if (Math.abs(from.numbers[base + 1]!) <= growing.idleBeforeMs) this.#forget(from.numbers, base + 1);
-      else this.#moveOne(from, base + 1);
+      const at = slot * this.#stride + 1;
+      if (from.hashes[2 * at - 1] === 0 || from.numbers[at] === gone) continue;
+      if (Math.abs(from.numbers[at]!) > growing.idleBeforeMs) this.#moveOne(from, at);
+      else {
+        this.#forget(from.numbers, at);
+        from.numbers[at] = gone;
+      }
     }
     growing.cursor = stop;
-    if (stop === from.slots) {
-      this.#budget.bytes -= from.bytes;
-      this.#growing = undefined;
-    }
+    if (stop === from.slots) this.#growing = undefined;
   }
 
   #moveOne(from: TableArrays, fromAt: number): number {
-    const hash = 2 * (fromAt - 1);
-    const at = this.#place(from.hashes[hash]!, from.hashes[hash + 1]!, Number.NEGATIVE_INFINITY);
+    const at = this.#place(from.hashes[2 * fromAt - 2]!, from.hashes[2 * fromAt - 1]!, Number.NEGATIVE_INFINITY);
     for (let word = 0; word < this.words; word++) this.#arrays.numbers[at + word] = from.numbers[fromAt + word]!;
-    from.numbers[fromAt] = moved;
+    from.numbers[fromAt] = gone;
     return at;
   }
 
@@ -151,19 +180,19 @@ export class CounterTable {
   #place(lo: number, hi: number, nowMs: number): number {
     const { hashes, numbers, mask } = this.#arrays;
     const stride = this.#stride;
-    let base = (lo & mask) * stride;
     let slot = lo & mask;
-    while (hashes[2 * base + 1] !== 0) {
-      if (Math.abs(numbers[base + 1]!) <= nowMs) {
-        this.#forget(numbers, base + 1);
+    let at = slot * stride + 1;
+    while (hashes[2 * at - 1] !== 0) {
+      if (Math.abs(numbers[at]!) <= nowMs) {
+        this.#forget(numbers, at);
         break;
       }
       slot = (slot + 1) & mask;
-      base = slot * stride;
+      at = slot * stride + 1;
     }
-    hashes[2 * base] = lo;
-    hashes[2 * base + 1] = hi;
-    return base + 1;
+    hashes[2 * at - 2] = lo;
+    hashes[2 * at - 1] = hi;
+    return at;
   }
 
   #forget(numbers: Float64Array, at: number): void {
@@ -219,21 +248,30 @@ export class CounterBudget {
     return this.counters < this.maxCounters && this.bytes <= this.maxBytes;
   }
 
-  /** Drops one counter of the fullest table. */
+  /** Drops an idle counter of any table, else a living one of the fullest. */
   evict(nowMs: number): void {
-    let fullest = this.#tables[0];
-    for (const table of this.#tables) if (table.count > (fullest?.count ?? 0)) fullest = table;
-    fullest?.evictSoonestIdle(nowMs);
+    this.#tables.sort((one, other) => other.count - one.count);
+    for (const table of this.#tables) if (table.count > 0 && table.evictIdle(nowMs)) return;
+    this.#tables[0]?.evictLeastUsed();
   }
 }
 
 const firstSlots = 1024;
 const maxLoad = 0.8;
 const movedPerCall = 64;
+/** Slots that are looked at for an idle counter before a living one goes, and living ones that are compared then. */
+const idleStretch = 256;
 const evictionSample = 16;
 const idleSample = 512;
-/** In the first word of an old slot: its counter lives in the new arrays now. */
-const moved = Number.NEGATIVE_INFINITY;
+const maxLevel = 15;
+const keyMask = ~maxLevel;
+/** In the first word of an old slot: its counter lives in the new arrays now, or was idle and left behind. */
+const gone = Number.NEGATIVE_INFINITY;
+
+/** The upper half of a hash without its level; 0 marks an empty slot. */
+function keyOf(hi: number): number {
+  return hi & keyMask || maxLevel + 1;
+}
 
 interface TableArrays {
   readonly slots: number;
@@ -255,14 +293,13 @@ function createArrays(slots: number, stride: number): TableArrays {
   };
 }
 
-function findIn(arrays: TableArrays, stride: number, lo: number, hi: number): number {
-  const { hashes, mask } = arrays;
+function findIn({ hashes, mask }: TableArrays, stride: number, lo: number, key: number): number {
   let slot = lo & mask;
   for (;;) {
-    const base = slot * stride;
-    const foundHi = hashes[2 * base + 1];
-    if (foundHi === 0) return -1;
-    if (foundHi === hi && hashes[2 * base] === lo) return base + 1;
+    const at = slot * stride + 1;
+    const hi = hashes[2 * at - 1]!;
+    if (hi === 0) return -1;
+    if ((hi & keyMask) === key && hashes[2 * at - 2] === lo) return at;
     slot = (slot + 1) & mask;
   }
 }

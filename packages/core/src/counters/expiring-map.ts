@@ -1,17 +1,28 @@
 /**
- * A map whose entries end, bounded in size, without a timer: ended entries at the front are dropped when something is
- * added, and when the map is full the oldest goes.
+ * A map whose entries end, bounded in size, without a timer. When it is full, ended entries go; only if there are none,
+ * the oldest goes before its time, and is counted.
  */
 export class ExpiringMap<T> {
   readonly #max: number;
+  readonly #onDrop: ((value: T) => void) | undefined;
   readonly #entries = new Map<string, { readonly value: T; readonly untilMs: number }>();
+  #cutShort = 0;
+  /** Additions until ended entries are looked for all over the map, which takes a while, again. */
+  #untilSweep = 0;
 
-  constructor(max: number) {
+  /** `onDrop` is told of every value that leaves. */
+  constructor(max: number, onDrop?: (value: T) => void) {
     this.#max = max;
+    this.#onDrop = onDrop;
   }
 
   get size(): number {
     return this.#entries.size;
+  }
+
+  /** Entries that had to go before their time. */
+  get cutShort(): number {
+    return this.#cutShort;
   }
 
   find(key: string, nowMs: number): T | undefined {
@@ -22,20 +33,42 @@ export class ExpiringMap<T> {
   /** Finds and forgets. */
   take(key: string, nowMs: number): T | undefined {
     const value = this.find(key, nowMs);
-    this.#entries.delete(key);
+    this.delete(key);
     return value;
   }
 
   set(key: string, value: T, untilMs: number, nowMs: number): void {
+    this.delete(key);
+    this.#untilSweep -= 1;
     for (const [oldest, entry] of this.#entries) {
-      if (entry.untilMs > nowMs && this.#entries.size < this.#max) break;
-      this.#entries.delete(oldest);
+      if (entry.untilMs > nowMs) break;
+      this.delete(oldest);
     }
-    this.#entries.delete(key);
+    if (this.#entries.size >= this.#max) this.#makeRoom(nowMs);
     this.#entries.set(key, { value, untilMs });
   }
 
+  delete(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#entries.delete(key);
+    this.#onDrop?.(entry.value);
+  }
+
   clear(): void {
-    this.#entries.clear();
+    for (const key of [...this.#entries.keys()]) this.delete(key);
+  }
+
+  #makeRoom(nowMs: number): void {
+    if (this.#untilSweep <= 0) {
+      this.#untilSweep = Math.ceil(this.#max / 10);
+      for (const [key, entry] of this.#entries) if (entry.untilMs <= nowMs) this.delete(key);
+    }
+    if (this.#entries.size < this.#max) return;
+    for (const [oldest, entry] of this.#entries) {
+      if (entry.untilMs > nowMs) this.#cutShort += 1;
+      this.delete(oldest);
+      return;
+    }
   }
 }

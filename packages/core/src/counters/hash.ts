@@ -19,7 +19,8 @@ export interface Hash64 {
   hi: number;
 }
 
-export function hashText(text: string, into: Hash64): void {
+/** `kind` keeps apart texts that mean different things: the hash of a name is not that of a subject spelt the same. */
+export function hashText(text: string, into: Hash64, kind = 0): void {
   if (!seeded) {
     const random = crypto.getRandomValues(new Int32Array(2));
     seed0 = random[0]!;
@@ -28,7 +29,7 @@ export function hashText(text: string, into: Hash64): void {
   }
   let v0 = seed0;
   let v1 = seed1 ^ 0xee;
-  let v2 = 0x6c796765 ^ seed0;
+  let v2 = 0x6c796765 ^ seed0 ^ kind;
   let v3 = 0x74656462 ^ seed1;
   const { length } = text;
   let word = 0;

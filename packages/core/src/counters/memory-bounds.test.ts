@@ -9,17 +9,69 @@ function open(options: { maxCounters?: number; maxBytes?: number }): { store: Me
 }
 
 describe("memory is bounded", () => {
-  it("by a number of counters: a flood of new subjects does not wash a throttled one free", () => {
-    const { store, clock } = open({ maxCounters: 500 });
-    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 60_000)] });
-    expect(store.take([resolvedLimit(limit, "mallory", 10)]).taken).toBe(true);
-    for (let i = 0; i < 20_000; i++) {
-      store.take([resolvedLimit(limit, `flood${i}`)]);
-      if (i % 1000 === 0) clock.advance(1);
+  it.each(["gcra", "fixed_window", "sliding_window", "sliding_log"] as const)(
+    "by a number of counters: a flood of new subjects does not wash a throttled one of %s free",
+    (algorithm) => {
+      const { store, clock } = open({ maxCounters: 500 });
+      const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 60_000)] });
+      // A slower limit, whose counters take longer to be idle, floods too.
+      const slow = compileTestLimit({ algorithm, windows: [windowOf(1000, 86_400_000)], policy: "slow" });
+      expect(store.take([resolvedLimit(limit, "mallory", 5)]).taken).toBe(true);
+      for (let i = 0; i < 20_000; i++) {
+        store.take([resolvedLimit(i % 2 === 0 ? limit : slow, `flood${i}`)]);
+        if (i % 1000 === 0) clock.advance(1);
+      }
+      expect(store.stats.counters).toBe(500);
+      expect(store.stats.evictedLive).toBeGreaterThan(19_000);
+      expect(store.take([resolvedLimit(limit, "mallory")]).taken).toBe(false);
+    },
+  );
+
+  it("by dropping idle counters first, of whatever kind, before any that lives", () => {
+    const { store, clock } = open({ maxCounters: 1000 });
+    const brief = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(10, 1000)], policy: "brief" });
+    const long = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 86_400_000)], policy: "long" });
+    for (let i = 0; i < 900; i++) store.take([resolvedLimit(long, `u${i}`)]);
+    for (let i = 0; i < 5000; i++) {
+      store.take([resolvedLimit(brief, `v${i}`)]);
+      // Twenty live at a time; the others are idle.
+      clock.advance(50);
     }
-    expect(store.stats.counters).toBe(500);
-    expect(store.stats.evictedLive).toBeGreaterThan(19_000);
-    expect(store.take([resolvedLimit(limit, "mallory")]).taken).toBe(false);
+    expect(store.stats.evictedLive).toBe(0);
+    for (let i = 0; i < 900; i++) expect(store.peek([resolvedLimit(long, `u${i}`)]).outcomes[0]!.remaining).toBe(9);
+  });
+
+  it("with blocks of shadow policies too, which disturb nobody's counter", () => {
+    const { store } = open({ maxCounters: 300 });
+    const enforced = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 86_400_000)], policy: "enforced" });
+    const shadow = compileTestLimit({
+      algorithm: "gcra",
+      windows: [windowOf(1, 86_400_000)],
+      policy: "shadow",
+      blockForMs: 86_400_000,
+    });
+    for (let i = 0; i < 1000; i++) {
+      const subject = `u${i}`;
+      store.take([resolvedLimit(shadow, subject, 1, 1), resolvedLimit(enforced, subject)]);
+      const { outcomes } = store.take([resolvedLimit(shadow, subject, 1, 1), resolvedLimit(enforced, subject)]);
+      // Its own counter may have been dropped for lack of room, but never holds what another took.
+      expect([998, 999]).toContain(outcomes[1]!.remaining);
+    }
+  });
+
+  it("without leaking what logs weigh: charges and give-backs are accounted for", () => {
+    const { store, clock } = open({});
+    const limit = compileTestLimit({ algorithm: "sliding_log", windows: [windowOf(1000, 1000)] });
+    const empty = store.stats.bytes;
+    for (let i = 0; i < 1000; i++) {
+      store.charge([resolvedLimit(limit, "u")]);
+      const { receipt } = store.take([resolvedLimit(limit, "u")], { receipt: true });
+      if (receipt !== undefined) store.give(receipt);
+      clock.advance(7);
+    }
+    clock.advance(2000);
+    store.take([resolvedLimit(limit, "u")]);
+    expect(store.stats.bytes).toBeLessThanOrEqual(empty + 256);
   });
 
   it("by bytes, logs included, which are the only counters that grow in place", () => {
@@ -68,6 +120,10 @@ describe("the clock", () => {
     clock.advance(1000);
     expect(take()).toBe(true);
     expect(store.stats.clockAnomalies).toBe(1);
+    clock.stepWall(-3_600_000);
+    clock.advance(1000);
+    take();
+    expect(store.stats.clockAnomalies).toBe(2);
   });
 
   it("that leaps forward gives one burst, not a leap's worth", () => {
@@ -87,6 +143,30 @@ describe("the clock", () => {
     expect(store.peek([resolvedLimit(limit, "v")]).atMs).toBe(conversationStartMs + 1_801_000);
     expect(store.take([resolvedLimit(limit, "v")]).outcomes[0]!.resetAfterMs).toBe(1_799_000);
   });
+});
+
+describe("the wall clock moved", () => {
+  it.each(["fixed_window", "sliding_window"] as const)(
+    "neither gives a subject of a %s anything nor keeps it out for longer",
+    (algorithm) => {
+      for (const stepMs of [-7_200_000, -1_800_000, -60, 60, 1000, 600_000, 3_600_000]) {
+        const { store, clock } = open({});
+        const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 3_600_000)] });
+        clock.advance(1_200_000);
+        expect(store.take([resolvedLimit(limit, "u", 10)]).taken).toBe(true);
+        const unmoved = store.peek([resolvedLimit(limit, "u", 1)]).outcomes[0]!.retryAfterMs;
+        clock.stepWall(stepMs);
+        clock.advance(1000);
+        expect(store.take([resolvedLimit(limit, "u", 9)]).taken).toBe(false);
+        const { retryAfterMs } = store.peek([resolvedLimit(limit, "u", 1)]).outcomes[0]!;
+        expect(retryAfterMs).toBe(unmoved - 1000);
+        clock.advance(retryAfterMs - 1);
+        expect(store.peek([resolvedLimit(limit, "u", 1)]).outcomes[0]!.fits).toBe("later");
+        clock.advance(1);
+        expect(store.take([resolvedLimit(limit, "u", 1)]).taken).toBe(true);
+      }
+    },
+  );
 });
 
 describe("rounding", () => {

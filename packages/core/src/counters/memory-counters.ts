@@ -6,9 +6,10 @@ import type { CounterStore, Receipt, ResolvedLimit, TakeAnswer, TakeOptions, Win
 import { CounterBudget, CounterTable } from "./counter-table.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { type Hash64, hashText } from "./hash.ts";
+import { Receipts, type TakenWindow } from "./receipts.ts";
 import { SteadyClock } from "./steady-clock.ts";
 import { fits, isTaken, outcomesOf, type PlanStep, type TakePlan } from "./take-plan.ts";
-import { type TakenWindow, WindowCounters } from "./window-counters.ts";
+import { WindowCounters } from "./window-counters.ts";
 
 export interface MemoryCountersOptions {
   readonly clock?: Clock;
@@ -25,9 +26,11 @@ export interface MemoryCountersStats {
   readonly bytes: number;
   /** Counters dropped while they still meant something, because the store was full. */
   readonly evictedLive: number;
-  /** How often the clock stepped back by more than a minute. */
+  /** How often the clock stepped back, or the wall clock either way, by more than a minute. */
   readonly clockAnomalies: number;
   readonly ids: number;
+  /** Request ids forgotten before their time, because too many were remembered. */
+  readonly idsCutShort: number;
   readonly receipts: number;
 }
 
@@ -41,9 +44,9 @@ const defaultIdTtlMs = 10 * 60 * 1000;
 
 /**
  * Counters in this process's memory: the default store. Idle counters are forgotten, and since an idle counter means
- * the same as an absent one nothing is lost by it. When the store is full of counters that are not idle, the one
- * nearest to idle in a sample goes: subjects at their limit are the last to be forgotten, so a flood of new subjects
- * cannot wash a throttled one free. Every such loss is counted.
+ * the same as an absent one nothing is lost by it. When the store is full, idle counters go first; where none is to be
+ * found, the one of a sample that has used least of its limit. Subjects at their limit are the last to be forgotten, so a
+ * flood of new ones does not wash them free. Every counter that was lost while it meant something is counted.
  */
 export class MemoryCounters implements CounterStore {
   readonly local = true;
@@ -52,8 +55,8 @@ export class MemoryCounters implements CounterStore {
   readonly #windows: WindowCounters;
   /** Until when limits are blocked after a denial (`block_for`). */
   readonly #blocks: CounterTable;
-  readonly #ids: ExpiringMap<{ readonly fingerprint: string | undefined; readonly answer: TakeAnswer }>;
-  readonly #receipts: ExpiringMap<readonly TakenWindow[]>;
+  readonly #ids: ExpiringMap<Remembered>;
+  readonly #receipts: Receipts;
   readonly #subject: Hash64 = { lo: 0, hi: 0 };
   readonly #one: OneOutcome = {
     fits: "now",
@@ -65,7 +68,6 @@ export class MemoryCounters implements CounterStore {
     queueDelayMs: 0,
     atMs: 0,
   };
-  #receiptNumber = 0;
 
   constructor(options: MemoryCountersOptions = {}) {
     this.#clock = new SteadyClock(options.clock ?? systemClock);
@@ -74,7 +76,7 @@ export class MemoryCounters implements CounterStore {
     this.#blocks = this.#budget.watch(new CounterTable(1, this.#budget));
     const maxIds = options.maxIds ?? 100_000;
     this.#ids = new ExpiringMap(maxIds);
-    this.#receipts = new ExpiringMap(maxIds);
+    this.#receipts = new Receipts(maxIds);
   }
 
   get stats(): MemoryCountersStats {
@@ -84,6 +86,7 @@ export class MemoryCounters implements CounterStore {
       evictedLive: this.#budget.evictedLive,
       clockAnomalies: this.#clock.anomalies,
       ids: this.#ids.size,
+      idsCutShort: this.#ids.cutShort,
       receipts: this.#receipts.size,
     };
   }
@@ -91,26 +94,28 @@ export class MemoryCounters implements CounterStore {
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer {
     const nowMs = this.#clock.now();
     const id = options?.id;
-    if (id !== undefined) {
-      const known = this.#ids.find(id, nowMs);
-      if (known !== undefined) {
-        if (known.fingerprint !== options?.fingerprint) throw idempotencyConflict(id);
-        return { ...known.answer, replayed: true };
-      }
+    const known = id === undefined ? undefined : this.#ids.find(id, nowMs);
+    if (id !== undefined && known !== undefined) {
+      hashText(options?.fingerprint ?? "", this.#subject);
+      if (known.fingerprintLo !== this.#subject.lo || known.fingerprintHi !== this.#subject.hi)
+        throw idempotencyConflict(id);
+      return { ...known.answer, replayed: true };
     }
     const plan = this.#plan(limits, nowMs);
-    const receipt = this.#carryOut(limits, plan, nowMs, options?.receipt === true);
+    const windows: TakenWindow[] | undefined = options?.receipt === true ? [] : undefined;
+    this.#carryOut(limits, plan, nowMs, windows);
     const taken = isTaken(plan, 0);
     const answer: TakeAnswer = {
       taken,
       atMs: this.#clock.originMs + nowMs,
       outcomes: outcomesOf(limits, plan, true),
-      receipt,
+      receipt: windows === undefined || windows.length === 0 ? undefined : this.#receipts.create(windows, id, nowMs),
       replayed: false,
     };
     if (id !== undefined && taken) {
-      const untilMs = nowMs + (options?.idTtlMs ?? defaultIdTtlMs);
-      this.#ids.set(id, { fingerprint: options?.fingerprint, answer }, untilMs, nowMs);
+      hashText(options?.fingerprint ?? "", this.#subject);
+      const { lo: fingerprintLo, hi: fingerprintHi } = this.#subject;
+      this.#ids.set(id, { fingerprintLo, fingerprintHi, answer }, nowMs + (options?.idTtlMs ?? defaultIdTtlMs), nowMs);
     }
     return answer;
   }
@@ -125,7 +130,9 @@ export class MemoryCounters implements CounterStore {
     const one = this.#one;
     one.window = window;
     one.atMs = this.#clock.originMs + nowMs;
-    this.#windows.takeArrival(window, this.#lo(window), this.#hi(window), cost, nowMs, one);
+    const lo = this.#lo(window);
+    const hi = this.#hi(window);
+    if (this.#windows.takeArrival(window, lo, hi, cost, nowMs, one)) this.#receipts.begin(window, lo, hi);
     return one;
   }
 
@@ -137,10 +144,12 @@ export class MemoryCounters implements CounterStore {
 
   give(receipt: Receipt): boolean {
     const nowMs = this.#clock.now();
+    const redeemed = this.#receipts.redeem(receipt, nowMs);
+    if (redeemed === undefined) return false;
+    // What was given back is not taken any more: a repetition of the request is a new one.
+    if (redeemed.id !== undefined) this.#ids.delete(redeemed.id);
     let given = false;
-    for (const taken of this.#receipts.take(receipt, nowMs) ?? []) {
-      if (this.#windows.give(taken, nowMs)) given = true;
-    }
+    for (const window of redeemed.windows) if (this.#windows.give(window, nowMs)) given = true;
     return given;
   }
 
@@ -150,18 +159,24 @@ export class MemoryCounters implements CounterStore {
       hashText(subject, this.#subject);
       for (const window of windows) {
         if (!window.charges) continue;
-        this.#windows.charge(window, this.#lo(window), this.#hi(window), cost, nowMs, this.#clock.originMs);
+        const lo = this.#lo(window);
+        const hi = this.#hi(window);
+        if (this.#windows.charge(window, lo, hi, cost, nowMs, this.#clock.originMs))
+          this.#receipts.begin(window, lo, hi);
       }
     }
     this.#windows.trimLogs(nowMs);
   }
 
-  /** Also voids every receipt that is still out: what was reset cannot be given back. */
   reset(limits: readonly ResolvedLimit[]): void {
-    this.#receipts.clear();
     for (const { subject, windows, limit } of limits) {
       hashText(subject, this.#subject);
-      for (const window of windows) this.#windows.forget(window, this.#lo(window), this.#hi(window));
+      for (const window of windows) {
+        const lo = this.#lo(window);
+        const hi = this.#hi(window);
+        this.#windows.forget(window, lo, hi);
+        this.#receipts.begin(window, lo, hi);
+      }
       const blockAt = this.#findBlock(limit);
       if (blockAt >= 0) this.#blocks.delete(blockAt);
     }
@@ -180,7 +195,7 @@ export class MemoryCounters implements CounterStore {
 
   close(): void {}
 
-  /** The hash of a window's counter for the subject that was hashed last. A zero upper half marks an empty slot. */
+  /** The hash of a window's counter for the subject that was hashed last. */
   #lo(window: CompiledWindow): number {
     return this.#subject.lo ^ window.hashLo;
   }
@@ -223,14 +238,8 @@ export class MemoryCounters implements CounterStore {
     return at < 0 ? 0 : Math.max(Math.ceil(this.#blocks.numbers[at]! - nowMs), 0);
   }
 
-  /** Takes every group that fits, and blocks what is denied where its limit says so. */
-  #carryOut(
-    limits: readonly ResolvedLimit[],
-    plan: TakePlan,
-    nowMs: number,
-    wantsReceipt: boolean,
-  ): Receipt | undefined {
-    const taken: TakenWindow[] | undefined = wantsReceipt ? [] : undefined;
+  /** Takes every group that fits, noting it in `taken`, and blocks what is denied where its limit says so. */
+  #carryOut(limits: readonly ResolvedLimit[], plan: TakePlan, nowMs: number, taken: TakenWindow[] | undefined): void {
     // Placing a counter may move others: what was found before the first one is looked up again after it.
     let foundHolds = true;
     for (const step of plan.steps) {
@@ -238,38 +247,40 @@ export class MemoryCounters implements CounterStore {
       const { window, lo, hi, verdict } = step;
       if (!isTaken(plan, group)) {
         // Under a denial of what is enforced, shadow groups see nothing.
-        if (limit.blockForMs > 0 && (group === 0 || !plan.refused.has(0))) this.#block(limit, subject, step, nowMs);
+        if (limit.blockForMs > 0 && (group === 0 || !plan.refused.has(0))) {
+          if (this.#block(limit, subject, step, nowMs)) foundHolds = false;
+        }
       } else if (window.charges) {
         const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
-        if (this.#windows.take(window, lo, hi, at, verdict, cost, nowMs)) foundHolds = false;
+        if (this.#windows.take(window, lo, hi, at, verdict, cost, nowMs)) {
+          foundHolds = false;
+          this.#receipts.begin(window, lo, hi);
+        }
         taken?.push({ window, lo, hi, cost, takenMs: nowMs, word0: verdict.word0 });
       }
     }
     this.#windows.trimLogs(nowMs);
-    return taken === undefined || taken.length === 0 ? undefined : this.#createReceipt(taken, nowMs);
   }
 
-  /** A block is begun by a denial that waiting would cure, and not renewed while it runs. */
-  #block(limit: CompiledLimit, subject: string, step: PlanStep, nowMs: number): void {
-    if (step.verdict.fits !== "later" || step.blockedMs > 0) return;
+  /** A block is begun by a denial that waiting would cure, and not renewed while it runs. True where it was placed. */
+  #block(limit: CompiledLimit, subject: string, step: PlanStep, nowMs: number): boolean {
+    if (step.verdict.fits !== "later" || step.blockedMs > 0) return false;
     hashText(subject, this.#subject);
-    let at = this.#findBlock(limit);
-    if (at < 0) {
-      const { lo, hi } = this.#subject;
-      at = this.#blocks.insert(lo ^ limit.blockHashLo, hi ^ limit.blockHashHi || 1, nowMs);
-    }
+    const foundAt = this.#findBlock(limit);
+    const { lo, hi } = this.#subject;
+    const at = foundAt >= 0 ? foundAt : this.#blocks.insert(lo ^ limit.blockHashLo, hi ^ limit.blockHashHi, nowMs);
+    this.#blocks.setUsed(at, 1);
     this.#blocks.numbers[at] = nowMs + limit.blockForMs;
     step.newlyBlockedMs = limit.blockForMs;
+    return foundAt < 0;
   }
+}
 
-  #createReceipt(taken: readonly TakenWindow[], nowMs: number): Receipt {
-    this.#receiptNumber += 1;
-    const receipt = `m${this.#receiptNumber}`;
-    let untilMs = nowMs;
-    for (const { word0 } of taken) untilMs = Math.max(untilMs, word0);
-    this.#receipts.set(receipt, taken, untilMs, nowMs);
-    return receipt;
-  }
+/** A request id that was taken: what it is bound to, by its hash, and the answer. */
+interface Remembered {
+  readonly fingerprintLo: number;
+  readonly fingerprintHi: number;
+  readonly answer: TakeAnswer;
 }
 
 const nothingRefused: ReadonlySet<number> = new Set();

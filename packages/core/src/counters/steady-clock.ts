@@ -30,7 +30,7 @@ export class SteadyClock {
     return this.#originMs;
   }
 
-  /** How often the clock stepped back by more than a minute. */
+  /** How often the clock stepped back, or the wall clock either way, by more than a minute. */
   get anomalies(): number {
     return this.#anomalies;
   }
@@ -42,12 +42,15 @@ export class SteadyClock {
       if (backMs > anomalyMs) this.#anomalies += 1;
       this.#steadyingMs += backMs;
       nowMs = this.#lastMs;
+      this.#originMs = Math.round(this.#clock.epochMs() - nowMs);
     }
     this.#lastMs = nowMs;
     if (nowMs - this.#anchoredMs >= anchorEveryMs) {
       this.#anchoredMs = nowMs;
       const originMs = Math.round(this.#clock.epochMs() - nowMs);
-      if (Math.abs(originMs - this.#originMs) > anchorToleranceMs) this.#originMs = originMs;
+      const movedMs = Math.abs(originMs - this.#originMs);
+      if (movedMs > anomalyMs) this.#anomalies += 1;
+      if (movedMs > anchorToleranceMs) this.#originMs = originMs;
     }
     return nowMs;
   }

@@ -1,5 +1,6 @@
 import {
   type ArrivalTake,
+  aheadMs,
   chargeArrival,
   decideArrival,
   giveArrival,
@@ -12,21 +13,11 @@ import { decideLog, SlidingLog } from "../algorithms/sliding-log.ts";
 import type { WindowVerdict } from "../algorithms/window-verdict.ts";
 import type { CompiledWindow, CounterKind } from "../match/compiled.ts";
 import { type CounterBudget, CounterTable } from "./counter-table.ts";
+import type { OutstandingWindow } from "./receipts.ts";
 
 /** Bytes of a log beside its entries, and of one entry: estimates that err on the large side. */
 const logBytes = 128;
 const logEntryBytes = 32;
-
-/** What a window's take left behind, so that it can be undone. */
-export interface TakenWindow {
-  readonly window: CompiledWindow;
-  readonly lo: number;
-  readonly hi: number;
-  readonly cost: number;
-  readonly takenMs: number;
-  /** The counter's first word as the take left it. */
-  readonly word0: number;
-}
 
 /**
  * The counters of single windows, each kind in a table of its own. A counter is named by a hash (`lo`, `hi`); its place in
@@ -88,25 +79,33 @@ export class WindowCounters {
     const table = this.#tableOf(window.kind);
     const at = foundAt >= 0 ? foundAt : this.#place(window.kind, lo, hi, nowMs);
     const { numbers } = table;
+    table.setUsed(at, 1 - verdict.remainingAfter / window.capacity);
     numbers[at] = verdict.word0;
     if (window.kind === "count" || window.kind === "sliding") numbers[at + 1] = verdict.word1;
     if (window.kind === "sliding") numbers[at + 2] = verdict.word2;
-    if (window.kind === "log") this.#addToLog(numbers[at + 1]!, nowMs, cost, window.perMs);
+    if (window.kind === "log") {
+      this.#changeLog(numbers[at + 1]!, (log) => {
+        log.settle(nowMs, window.perMs);
+        log.add(nowMs, cost, window.perMs);
+      });
+    }
     return foundAt < 0;
   }
 
-  /** Decides and takes a window of the arrival kind in one go. */
-  takeArrival(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, into: ArrivalTake): void {
+  /** Decides and takes a window of the arrival kind in one go. True where a counter was placed for it. */
+  takeArrival(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, into: ArrivalTake): boolean {
     const table = this.#arrivals;
-    let at = table.find(lo, hi);
-    const arrivalMs = takeArrival(window, at < 0 ? neverArrived : table.numbers[at]!, cost, nowMs, into);
-    if (arrivalMs === undefined) return;
-    if (at < 0) at = table.insert(lo, hi, nowMs);
+    const foundAt = table.find(lo, hi);
+    const arrivalMs = takeArrival(window, foundAt < 0 ? neverArrived : table.numbers[foundAt]!, cost, nowMs, into);
+    if (arrivalMs === undefined) return false;
+    const at = foundAt < 0 ? table.insert(lo, hi, nowMs) : foundAt;
+    table.setUsed(at, 1 - into.remaining / window.capacity);
     table.numbers[at] = arrivalMs;
+    return foundAt < 0;
   }
 
-  /** Takes unconditionally, into bounded debt where it must. */
-  charge(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, originMs: number): void {
+  /** Takes unconditionally, into bounded debt where it must. True where a counter was placed for it. */
+  charge(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, originMs: number): boolean {
     const table = this.#tableOf(window.kind);
     let at = table.find(lo, hi);
     const fresh = at < 0;
@@ -115,50 +114,52 @@ export class WindowCounters {
     switch (window.kind) {
       case "arrival":
         numbers[at] = chargeArrival(window, fresh ? neverArrived : numbers[at]!, cost, nowMs);
-        return;
+        break;
       case "count": {
-        const running = fresh ? 0 : this.#countAt(window, at, nowMs, originMs);
-        numbers[at] = countEndMs(window, nowMs, originMs);
+        const { running, endMs } = this.#countAt(window, fresh ? -1 : at, nowMs, originMs);
+        numbers[at] = endMs;
         numbers[at + 1] = chargeCount(window, running, cost);
-        return;
+        break;
       }
       case "sliding": {
         const state = this.#slidingAt(window, fresh ? -1 : at, nowMs, originMs);
         numbers[at] = state.endMs + window.perMs;
         numbers[at + 1] = chargeSliding(window, state, cost);
         numbers[at + 2] = state.previous;
-        return;
+        break;
       }
-      case "log": {
-        const log = this.#logs[numbers[at + 1]!]!;
-        log.settle(nowMs, window.perMs);
-        const bounded = Math.min(cost, Math.max(2 * window.capacity - log.total, 0));
+      case "log":
         numbers[at] = nowMs + window.perMs;
-        if (bounded > 0) this.#addToLog(numbers[at + 1]!, nowMs, bounded, window.perMs);
-        return;
-      }
+        this.#changeLog(numbers[at + 1]!, (log) => {
+          log.settle(nowMs, window.perMs);
+          const bounded = Math.min(cost, 2 * window.capacity - log.total);
+          if (bounded > 0) log.add(nowMs, bounded, window.perMs);
+        });
     }
+    const { remaining } = this.verdict(window, at, 1, nowMs, originMs);
+    table.setUsed(at, 1 - remaining / window.capacity);
+    return fresh;
   }
 
-  /** Undoes a take. False where its moment has passed, or the counter is no longer the one it was taken from. */
-  give({ window, lo, hi, cost, takenMs, word0 }: TakenWindow, nowMs: number): boolean {
+  /** Undoes a take. False where its moment has passed, or its counter no longer holds it. */
+  give({ taken, givenSinceMs, noteGiven }: OutstandingWindow, nowMs: number): boolean {
+    const { window, lo, hi, cost, takenMs, word0 } = taken;
     const table = this.#tableOf(window.kind);
     const at = table.find(lo, hi);
     if (at < 0 || nowMs >= word0) return false;
     const { numbers } = table;
     switch (window.kind) {
       case "arrival": {
-        const arrivalMs = giveArrival(window, numbers[at]!, cost, word0, nowMs);
-        if (arrivalMs === undefined) return false;
-        numbers[at] = arrivalMs;
+        const given = giveArrival(window, numbers[at]!, cost, word0 - givenSinceMs, nowMs);
+        if (given === undefined) return false;
+        numbers[at] = given.arrivalMs;
+        noteGiven(given.givenMs);
         return true;
       }
-      case "count": {
-        const once = window.perMs === Number.POSITIVE_INFINITY;
-        if ((!once && numbers[at] !== word0) || numbers[at + 1]! < cost) return false;
+      case "count":
+        if (numbers[at + 1]! < cost) return false;
         numbers[at + 1]! -= cost;
         return true;
-      }
       case "sliding": {
         // The cost is in the current count while its window is the current one, and in the previous one after that.
         const word = numbers[at] === word0 ? at + 1 : numbers[at] === word0 + window.perMs ? at + 2 : -1;
@@ -167,10 +168,10 @@ export class WindowCounters {
         return true;
       }
       case "log": {
-        const log = this.#logs[numbers[at + 1]!]!;
-        const before = log.size;
-        const removed = log.remove(takenMs, cost);
-        this.#budget.bytes += (log.size - before) * logEntryBytes;
+        let removed = false;
+        this.#changeLog(numbers[at + 1]!, (log) => {
+          removed = log.remove(takenMs, cost);
+        });
         return removed;
       }
     }
@@ -186,9 +187,9 @@ export class WindowCounters {
   quantities(window: CompiledWindow, at: number, nowMs: number, originMs: number): Record<string, number> {
     switch (window.kind) {
       case "arrival":
-        return { aheadMs: at < 0 ? 0 : Math.max(Math.abs(this.#arrivals.numbers[at]!) - nowMs, 0) };
+        return { aheadMs: at < 0 ? 0 : aheadMs(window, this.#arrivals.numbers[at]!, nowMs) };
       case "count":
-        return { count: at < 0 ? 0 : this.#countAt(window, at, nowMs, originMs) };
+        return { count: this.#countAt(window, at, nowMs, originMs).running };
       case "sliding": {
         const { current, previous, endMs } = this.#slidingAt(window, at, nowMs, originMs);
         return { current, previous, untilEndMs: endMs - nowMs };
@@ -204,7 +205,7 @@ export class WindowCounters {
   trimLogs(nowMs: number): void {
     const budget = this.#budget;
     for (let dropped = 0; dropped < 4 && budget.bytes > budget.maxBytes && this.#logTable.count > 1; dropped++) {
-      this.#logTable.evictSoonestIdle(nowMs);
+      if (!this.#logTable.evictIdle(nowMs)) this.#logTable.evictLeastUsed();
     }
   }
 
@@ -228,9 +229,16 @@ export class WindowCounters {
     return at;
   }
 
-  #countAt(window: CompiledWindow, at: number, nowMs: number, originMs: number): number {
+  #countAt(
+    window: CompiledWindow,
+    at: number,
+    nowMs: number,
+    originMs: number,
+  ): { readonly running: number; readonly endMs: number } {
     const { numbers } = this.#counts;
-    return runningCount(window, numbers[at]!, numbers[at + 1]!, nowMs, countEndMs(window, nowMs, originMs));
+    const running = at < 0 ? 0 : runningCount(numbers[at]!, numbers[at + 1]!, nowMs);
+    const keepsEnd = running > 0 && window.perMs !== Number.POSITIVE_INFINITY;
+    return { running, endMs: keepsEnd ? numbers[at]! : countEndMs(window, nowMs, originMs) };
   }
 
   #slidingAt(window: CompiledWindow, at: number, nowMs: number, originMs: number): SlidingState {
@@ -247,11 +255,11 @@ export class WindowCounters {
     return index;
   }
 
-  #addToLog(index: number, nowMs: number, cost: number, perMs: number): void {
+  /** Changes a log, and accounts for what it weighs. */
+  #changeLog(index: number, change: (log: SlidingLog) => void): void {
     const log = this.#logs[index]!;
     const before = log.size;
-    log.settle(nowMs, perMs);
-    log.add(nowMs, cost, perMs);
+    change(log);
     this.#budget.bytes += (log.size - before) * logEntryBytes;
   }
 

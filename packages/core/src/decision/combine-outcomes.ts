@@ -1,4 +1,5 @@
 import type { Fit, LimitOutcome, ResolvedLimit } from "../counters/counter-store.ts";
+import type { CompiledWindow } from "../match/compiled.ts";
 import type { DecisionReason, LimitDecision, ShadowDenial } from "./decision.ts";
 
 /**
@@ -36,7 +37,7 @@ export function reasonOf(fits: Fit): DecisionReason {
 }
 
 /** A denial that can pass later says when; one that cannot says nothing. */
-export function retryAfterOf(outcome: LimitOutcome): number | undefined {
+export function retryAfterOf(outcome: Pick<LimitOutcome, "fits" | "retryAfterMs">): number | undefined {
   return outcome.fits === "now" || outcome.fits === "never" ? undefined : outcome.retryAfterMs;
 }
 
@@ -55,15 +56,23 @@ export function limitDecision(resolved: ResolvedLimit, outcome: LimitOutcome): L
     cost,
     limit: window.capacity,
     remaining: outcome.remaining,
-    used: window.capacity - outcome.remaining,
+    used: usedOf(window, outcome.remaining),
     retryAfterMs: retryAfterOf(outcome),
     resetAfterMs: outcome.resetAfterMs,
-    queue: queueOf(outcome),
+    queue: queueOf(window, outcome),
     shadow: group !== 0,
   };
 }
 
-export function queueOf({ window, queuePosition, queueDelayMs, fits }: LimitOutcome): LimitDecision["queue"] {
+/** Whole units; a burst of 2.78 holds two. */
+export function usedOf(window: CompiledWindow, remaining: number): number {
+  return Math.floor(window.capacity) - remaining;
+}
+
+export function queueOf(
+  window: CompiledWindow,
+  { queuePosition, queueDelayMs, fits }: Omit<LimitOutcome, "window">,
+): LimitDecision["queue"] {
   return window.leaky && fits === "now" ? { position: queuePosition, delayMs: queueDelayMs } : undefined;
 }
 

@@ -2,8 +2,8 @@ import { CounterBudget, CounterTable } from "../counters/counter-table.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
 import type { SubjectState } from "./decision.ts";
 
-/** Back to normal this far below the warning threshold, so that a subject on the edge does not flicker. */
-const hysteresis = 0.1;
+/** Back to normal below this part of the warning threshold (70 of 80 %), so that a subject on the edge does not flicker. */
+const backToNormal = 0.875;
 
 const states: readonly SubjectState[] = ["normal", "warning", "throttled"];
 
@@ -54,8 +54,10 @@ export class SubjectStates {
   /** Where the subject stands with this decision; remembered unless it is a preview. */
   observe(seen: Observation, preview: boolean): Standing {
     const at = this.#find(seen);
-    const before: SubjectState = at < 0 ? "normal" : states[this.#table.numbers[at + 1]!]!;
-    const deniedBefore = at < 0 ? 0 : this.#table.numbers[at + 2]!;
+    const { numbers } = this.#table;
+    const known = at >= 0 && numbers[at]! > seen.nowMs;
+    const before: SubjectState = known ? states[numbers[at + 1]!]! : "normal";
+    const deniedBefore = known ? numbers[at + 2]! : 0;
     const standing: Standing = {
       state: nextState(before, seen),
       denyCount: seen.allowed ? 0 : deniedBefore + seen.cost,
@@ -79,6 +81,7 @@ export class SubjectStates {
       return;
     }
     const at = foundAt >= 0 ? foundAt : this.#table.insert(this.#hash.lo, this.#hash.hi, seen.nowMs);
+    this.#table.setUsed(at, state === "throttled" ? 1 : 0.5);
     const { numbers } = this.#table;
     numbers[at] = seen.nowMs + Math.max(seen.resetAfterMs, 1000);
     numbers[at + 1] = states.indexOf(state);
@@ -89,5 +92,5 @@ export class SubjectStates {
 function nextState(before: SubjectState, seen: Observation): SubjectState {
   if (!seen.allowed) return seen.exhausted ? "throttled" : before;
   if (before === "normal") return seen.usedShare > seen.warnAt ? "warning" : "normal";
-  return seen.usedShare < seen.warnAt - hysteresis ? "normal" : "warning";
+  return seen.usedShare < seen.warnAt * backToNormal ? "normal" : "warning";
 }

@@ -1,5 +1,5 @@
 import { compileArrival } from "../algorithms/arrival.ts";
-import { createCalendar } from "../algorithms/calendar.ts";
+import { calendarOf } from "../algorithms/calendar.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
 import type { Algorithm, Limit, Policy, Window } from "../policy/policy.ts";
 import type { CompiledLimit, CompiledWindow, CounterKind } from "./compiled.ts";
@@ -15,6 +15,8 @@ const kinds: Record<Algorithm, CounterKind> = {
 };
 
 const hash: Hash64 = { lo: 0, hi: 0 };
+/** Identities are hashed apart from subjects. */
+const identityKind = 0x1d;
 
 /** Separates parts of an identity; ids, names and dimensions are not allowed to hold it. */
 const between = "|";
@@ -27,31 +29,43 @@ export function scopeOf(limit: Limit): string {
 function limitIdentity(policy: Policy, limit: Limit): string {
   const named = limit.name ?? `${limit.by.join(",")}:${limit.algorithm}`;
   const identity = `${policy.id}${between}${named}`;
-  // A limit that starts afresh when it is edited carries its windows in its name.
-  return limit.onChange === "reset" ? `${identity}${between}${JSON.stringify(limit.windows)}` : identity;
+  // A limit that starts afresh when it is edited carries its definition in its name.
+  const definition = (): string => JSON.stringify([limit.windows, limit.tiers]);
+  return limit.onChange === "reset" ? `${identity}${between}${definition()}` : identity;
 }
 
-/** `1s`, `1s#2` for a second window of that length, `once`, `day@Europe/Berlin`, or the window's own name. */
-function windowNames(windows: readonly Window[]): string[] {
+/**
+ * What tells the windows of a limit apart: kind, length in milliseconds and name. Windows alike in all of it are
+ * numbered: `arrival:1000`, `arrival:1000#2`, `count:once`, `count:day@Europe/Berlin`, `arrival:1000:per_second`.
+ */
+function windowNames(limit: Limit, windows: readonly Window[]): string[] {
   const seen = new Map<string, number>();
-  return windows.map(({ name, per }) => {
-    const base =
-      name ?? (per.kind === "ms" ? `${per.ms}` : per.kind === "never" ? "once" : `${per.unit}@${per.timeZone}`);
+  return windows.map((window) => {
+    const { per, name } = window;
+    const length = per.kind === "ms" ? `${per.ms}` : per.kind === "never" ? "once" : `${per.unit}@${per.timeZone}`;
+    const base = `${kindOf(window, limit.algorithm)}:${length}${name === undefined ? "" : `:${name}`}`;
     const times = (seen.get(base) ?? 0) + 1;
     seen.set(base, times);
     return times === 1 ? base : `${base}#${times}`;
   });
 }
 
+/** Nothing flows into a window of limit 0: whatever it holds is a one-off quota. */
+function isOnce({ per, limit }: Window): boolean {
+  return per.kind === "never" || limit === 0;
+}
+
+function kindOf(window: Window, algorithm: Algorithm): CounterKind {
+  return isOnce(window) ? "count" : kinds[algorithm];
+}
+
 function compileWindow(window: Window, algorithm: Algorithm, identity: string): CompiledWindow {
   const { per } = window;
-  // Nothing flows into a window of limit 0: whatever it holds is a one-off quota.
-  const once = per.kind === "never" || window.limit === 0;
-  const kind: CounterKind = once ? "count" : kinds[algorithm];
-  const perMs = once ? Number.POSITIVE_INFINITY : per.kind === "ms" ? per.ms : nominalMs[per.unit];
+  const kind = kindOf(window, algorithm);
+  const perMs = lengthOf(window);
   const { intervalMs, toleranceMs } =
     kind === "arrival" ? compileArrival(window.limit, perMs, window.burst) : { intervalMs: 0, toleranceMs: 0 };
-  hashText(identity, hash);
+  hashText(identity, hash, identityKind);
   return {
     source: window,
     kind,
@@ -60,7 +74,7 @@ function compileWindow(window: Window, algorithm: Algorithm, identity: string): 
     perMs,
     intervalMs,
     toleranceMs,
-    calendar: per.kind === "calendar" ? createCalendar(per.unit, per.timeZone) : undefined,
+    calendar: per.kind === "calendar" ? calendarOf(per.unit, per.timeZone) : undefined,
     identity,
     hashLo: hash.lo,
     hashHi: hash.hi,
@@ -68,24 +82,33 @@ function compileWindow(window: Window, algorithm: Algorithm, identity: string): 
   };
 }
 
+/** Infinity for a one-off quota; for days and months of a calendar, what they usually are. */
+function lengthOf(window: Window): number {
+  const { per } = window;
+  if (isOnce(window) || per.kind === "never") return Number.POSITIVE_INFINITY;
+  return per.kind === "ms" ? per.ms : nominalMs[per.unit];
+}
+
 const nominalMs = { day: 24 * 60 * 60 * 1000, month: 30 * 24 * 60 * 60 * 1000 };
 
 export function compileWindows(policy: Policy, limit: Limit, windows: readonly Window[]): readonly CompiledWindow[] {
   const identity = limitIdentity(policy, limit);
-  const names = windowNames(windows);
+  const names = windowNames(limit, windows);
   return windows.map((window, i) => compileWindow(window, limit.algorithm, `${identity}${between}${names[i]}`));
 }
 
 export function compileLimits(policy: Policy): readonly CompiledLimit[] {
   const params = paramsOf(policy.match.endpoint ?? "/");
-  const limits = policy.limits.map((limit): CompiledLimit => {
+  const identities = policy.limits.map((limit) => limitIdentity(policy, limit));
+  return policy.limits.map((limit): CompiledLimit => {
     const identity = limitIdentity(policy, limit);
-    hashText(`${identity}${between}block`, hash);
+    hashText(`${identity}${between}block`, hash, identityKind);
     return {
       policy,
       source: limit,
       identity,
       scope: scopeOf(limit),
+      sharesIdentity: identities.filter((one) => one === identity).length > 1,
       segments: limit.by.map((dimension) => params.get(dimension) ?? -1),
       windows: compileWindows(policy, limit, limit.windows),
       tiers: new Map(
@@ -94,28 +117,6 @@ export function compileLimits(policy: Policy): readonly CompiledLimit[] {
       blockForMs: limit.blockForMs,
       blockHashLo: hash.lo,
       blockHashHi: hash.hi,
-      failMode: policy.onFailure,
     };
   });
-  return chargeSharedCountersOnce(limits);
-}
-
-/**
- * Two limits of one policy may share a counter (linting warns of it). Both have to agree, and the slower one, whose
- * cost is worth more time, does the charging: never an extra admission.
- */
-function chargeSharedCountersOnce(limits: readonly CompiledLimit[]): readonly CompiledLimit[] {
-  const slowest = new Map<string, CompiledWindow>();
-  for (const limit of limits) {
-    for (const window of limit.windows) {
-      const other = slowest.get(window.identity);
-      if (other === undefined || window.intervalMs > other.intervalMs) slowest.set(window.identity, window);
-    }
-  }
-  return limits.map((limit) => ({
-    ...limit,
-    windows: limit.windows.map((window) =>
-      slowest.get(window.identity) === window ? window : { ...window, charges: false },
-    ),
-  }));
 }

@@ -1,8 +1,8 @@
 import type { DimensionValues, Policy } from "../policy/policy.ts";
+import { canonicalValue } from "../subject/canonical-value.ts";
 import { createCidrSet, parseCidr } from "../subject/cidr-set.ts";
 import { compileLimits } from "./compile-limit.ts";
 import type { CompiledPolicy, Condition, ValueList } from "./compiled.ts";
-import { normalizeEndpoint } from "./endpoint-path.ts";
 import { EndpointTrie, specificityOf } from "./endpoint-trie.ts";
 
 export function compilePolicy(policy: Policy): CompiledPolicy {
@@ -41,7 +41,7 @@ function compileList(dimension: string, values: readonly string[]): ValueList {
     const ranges = createCidrSet(values.filter((value) => parseCidr(value) !== undefined));
     return { kind: "addresses", dimension, ranges };
   }
-  const texts = new Set(dimension === "endpoint" ? values.map(normalizeEndpoint) : values);
+  const texts = new Set(values.map((value) => canonicalValue(dimension, value)));
   return { kind: "texts", dimension, texts };
 }
 

@@ -1,4 +1,4 @@
-import type { FailMode, Limit, Policy, Window } from "../policy/policy.ts";
+import type { Limit, Policy, Window } from "../policy/policy.ts";
 import type { CidrSet } from "../subject/cidr-set.ts";
 import type { EndpointTrie } from "./endpoint-trie.ts";
 
@@ -27,15 +27,17 @@ export interface CompiledWindow {
   /** arrival: how far ahead of now the theoretical arrival may be. */
   readonly toleranceMs: number;
   /** Calendar windows: the bounds of the one that holds an instant; undefined for epoch-aligned windows. */
-  readonly calendar: ((epochMs: number) => CalendarWindow) | undefined;
+  readonly calendar: Calendar | undefined;
   /** Names the counter among all windows of all policies; with the subject it is the whole key. */
   readonly identity: string;
   /** Seeded 64-bit hash of `identity`, for counters in memory. */
   readonly hashLo: number;
   readonly hashHi: number;
-  /** False where a stricter limit of the same policy charges the very same counter. */
+  /** False where another limit of the same request, at a slower rate, charges the very same counter. */
   readonly charges: boolean;
 }
+
+export type Calendar = (epochMs: number) => CalendarWindow;
 
 export interface CalendarWindow {
   readonly startMs: number;
@@ -48,6 +50,8 @@ export interface CompiledLimit {
   /** policy id and limit name (else dimensions and algorithm): never a version or a position. */
   readonly identity: string;
   readonly scope: string;
+  /** Whether another limit of the policy has the same identity, and so may share counters with this one. */
+  readonly sharesIdentity: boolean;
   /** Where each dimension's value comes from: a segment of the path for `{param}`s, else −1, the request. */
   readonly segments: readonly number[];
   readonly windows: readonly CompiledWindow[];
@@ -55,7 +59,6 @@ export interface CompiledLimit {
   readonly blockForMs: number;
   readonly blockHashLo: number;
   readonly blockHashHi: number;
-  readonly failMode: FailMode;
 }
 
 export interface CompiledPolicy {
@@ -70,14 +73,19 @@ export interface CompiledPolicy {
   readonly costs: EndpointTrie<{ readonly specificity: string; readonly cost: number }> | undefined;
 }
 
-/** The policies that apply to a request, and the form of its path that each of them matched. */
+/** The policies that apply to a request. */
 export interface Candidates {
-  readonly policies: readonly CompiledPolicy[];
-  readonly paths: readonly string[];
-  /** False for a policy that only some readings of the path lead to: it may limit, and exempts from nothing. */
-  readonly certain: readonly boolean[];
+  readonly list: readonly Candidate[];
   /** The only limit there is, if it is of the commonest kind: by one dimension, one window of arrival times. */
   readonly onlyLimit: CompiledLimit | undefined;
+}
+
+export interface Candidate {
+  readonly policy: CompiledPolicy;
+  /** The form of the path that it matches. */
+  readonly path: string;
+  /** False for a policy that only some readings of the path lead to: it may limit, and exempts from nothing. */
+  readonly certain: boolean;
 }
 
 /** A dimension that must have one of these values; undefined: any, as long as it is there. */

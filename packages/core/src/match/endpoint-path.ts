@@ -19,12 +19,13 @@ export function normalizeEndpoint(raw: string): string {
 export function otherReadings(raw: string): readonly string[] {
   if (isNormal(raw)) return [];
   const path = findPath(raw);
-  if (!/%2f|%5c|%3b|[\\;]/i.test(path)) return [];
+  const either = [true, false];
+  const only = [true];
   const readings = new Set<string>();
-  for (const decodesSeparators of [true, false]) {
+  for (const decodesSeparators of /%(?:2f|5c|3b)/i.test(path) ? either : only) {
     const decoded = decodeEscapes(path, decodesSeparators);
-    for (const splitsAtBackslash of [true, false]) {
-      for (const dropsParameters of [true, false]) {
+    for (const splitsAtBackslash of decoded.includes("\\") ? either : only) {
+      for (const dropsParameters of decoded.includes(";") ? either : only) {
         readings.add(resolvePath(decoded, splitsAtBackslash, dropsParameters));
       }
     }

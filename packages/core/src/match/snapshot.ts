@@ -10,6 +10,8 @@ export interface PolicyBucket {
   readonly policies: CompiledPolicy[];
   /** Policies that ask for particular values of a dimension, found by the value. */
   readonly byValue: Map<string, Map<string, CompiledPolicy[]>>;
+  /** Policies that ask only that a dimension is there. */
+  readonly byPresence: Map<string, CompiledPolicy[]>;
 }
 
 export interface FoundBucket {
@@ -27,6 +29,8 @@ export interface FoundBucket {
 export interface EndpointMatch {
   /** The endpoint in its normal form; undefined where the request has none. */
   readonly path: string | undefined;
+  /** Every way in which some server would read it, this one first; `/` where the request has none. */
+  readonly readings: readonly string[];
   readonly found: readonly FoundBucket[];
   /** Whether the method alone still decides which of them apply. */
   readonly settled: boolean;
@@ -46,6 +50,8 @@ export class Snapshot {
   readonly #domains = new Map<string, DomainIndex>();
   /** The domain of nearly every request, found without looking it up. */
   readonly #defaultDomain = new DomainIndex();
+  /** Stands for every domain without policies. */
+  readonly #emptyDomain = new DomainIndex();
 
   constructor(policySet: PolicySet, generation: number) {
     this.generation = generation;
@@ -69,14 +75,10 @@ export class Snapshot {
     return this.#byId.get(id) ?? (this.fallback?.policy.id === id ? this.fallback : undefined);
   }
 
-  policiesIn(domain: string): readonly CompiledPolicy[] {
-    return this.#domains.get(domain)?.policies ?? [];
-  }
-
   /** What an endpoint leads to; "" where the request has none. Without a domain: in `default`. */
   matchEndpoint(domain: string | undefined, endpoint: string): EndpointMatch {
     if (domain === undefined) return this.#defaultDomain.match(endpoint);
-    return (this.#domains.get(domain) ?? emptyDomain).match(endpoint);
+    return (this.#domains.get(domain) ?? this.#emptyDomain).match(endpoint);
   }
 }
 
@@ -85,7 +87,6 @@ const maxRememberedLength = 256;
 const maxRemembered = 4096;
 
 class DomainIndex {
-  readonly policies: CompiledPolicy[] = [];
   readonly #anyEndpoint: PolicyBucket = createBucket();
   readonly #endpoints = new EndpointTrie<PolicyBucket>();
   /** Matches of recent endpoints in two generations: when one is full, the older is forgotten. */
@@ -94,12 +95,13 @@ class DomainIndex {
   #withoutEndpoint: EndpointMatch | undefined;
 
   add(policy: CompiledPolicy): void {
-    this.policies.push(policy);
     const { endpoint } = policy.policy.match;
     const bucket = endpoint === undefined ? this.#anyEndpoint : this.#endpoints.at(endpoint, createBucket);
     const listed = policy.conditions.find(({ list }) => list?.kind === "texts")?.list;
     if (listed?.kind !== "texts") {
-      bucket.policies.push(policy);
+      const present = policy.conditions.find(({ list }) => list === undefined);
+      if (present === undefined) bucket.policies.push(policy);
+      else pushTo(bucket.byPresence, present.dimension, policy);
       return;
     }
     let byValue = bucket.byValue.get(listed.dimension);
@@ -107,16 +109,16 @@ class DomainIndex {
       byValue = new Map();
       bucket.byValue.set(listed.dimension, byValue);
     }
-    for (const value of listed.texts) {
-      const policies = byValue.get(value);
-      if (policies === undefined) byValue.set(value, [policy]);
-      else policies.push(policy);
-    }
+    for (const value of listed.texts) pushTo(byValue, value, policy);
   }
 
   match(endpoint: string): EndpointMatch {
     if (endpoint === "") {
-      this.#withoutEndpoint ??= createMatch(undefined, [{ bucket: this.#anyEndpoint, path: "/", certain: true }]);
+      this.#withoutEndpoint ??= createMatch(
+        undefined,
+        ["/"],
+        [{ bucket: this.#anyEndpoint, path: "/", certain: true }],
+      );
       return this.#withoutEndpoint;
     }
     const recent = this.#recent.get(endpoint);
@@ -134,37 +136,44 @@ class DomainIndex {
 
   #find(endpoint: string): EndpointMatch {
     const path = normalizeEndpoint(endpoint);
-    const readings = [path, ...otherReadings(endpoint)].map((reading) => ({
-      path: reading,
-      buckets: this.#endpoints.find(reading),
-    }));
+    const readings = [path, ...otherReadings(endpoint)];
+    const bucketsOf = readings.map((reading) => this.#endpoints.find(reading));
     const found: FoundBucket[] = [];
-    for (const reading of readings) {
-      for (const bucket of reading.buckets) {
+    for (const [i, reading] of readings.entries()) {
+      for (const bucket of bucketsOf[i]!) {
         if (found.some((one) => one.bucket === bucket)) continue;
-        const certain = readings.every(({ buckets }) => buckets.includes(bucket));
-        found.push({ bucket, path: reading.path, certain });
+        const certain = bucketsOf.every((buckets) => buckets.includes(bucket));
+        found.push({ bucket, path: reading, certain });
       }
     }
     found.push({ bucket: this.#anyEndpoint, path, certain: true });
-    return createMatch(path, found);
+    return createMatch(path, readings, found);
   }
 }
 
-function createMatch(path: string | undefined, found: EndpointMatch["found"]): EndpointMatch {
+function createMatch(
+  path: string | undefined,
+  readings: readonly string[],
+  found: readonly FoundBucket[],
+): EndpointMatch {
   const settled = found.every(
     ({ bucket }) =>
       bucket.byValue.size === 0 &&
+      bucket.byPresence.size === 0 &&
       bucket.policies.every(
         ({ conditions, policy }) =>
           conditions.length === 0 && policy.validFromMs === undefined && policy.rollout === undefined,
       ),
   );
-  return { path, found, settled, byMethod: new Map(), costs: new Map() };
+  return { path, readings, found, settled, byMethod: new Map(), costs: new Map() };
 }
 
 function createBucket(): PolicyBucket {
-  return { policies: [], byValue: new Map() };
+  return { policies: [], byValue: new Map(), byPresence: new Map() };
 }
 
-const emptyDomain: DomainIndex = new DomainIndex();
+function pushTo<T>(lists: Map<string, T[]>, key: string, value: T): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}

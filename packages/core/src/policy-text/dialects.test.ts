@@ -69,7 +69,7 @@ describe("the domain/prefix JSON format", () => {
       "f:5:3 domains[3]: must have a rate, or policies",
       "f:7:30 domains[5].prefix: is d/s, as is domains[4].prefix; every policy has its own id",
       'f:8:3 domains[6]: must be 1 to 128 letters, digits or . _ : / @ -, but is "d/not good"',
-      "f:8:91 domains[6].rate.leak_rate_per_second: must be at most 1000000000 a second, but is 2.00e+9",
+      "f:8:91 domains[6].rate.leak_rate_per_second: must be at most 10000000 a second, but is 2.00e+9",
       "f:9:4 domain: is not a known key; did you mean domains?",
     ]);
   });

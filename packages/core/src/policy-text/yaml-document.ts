@@ -1,4 +1,5 @@
 import {
+  type Alias,
   type Document,
   isAlias,
   isMap,
@@ -47,6 +48,7 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
       message: whySyntaxIsWrong(error, text),
       place: placeAt(error.pos[0]),
     });
+    const finder = new OffsetFinder(document);
     // After a key that is there twice the rest can be read all the same.
     const readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
     return {
@@ -55,7 +57,7 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
       warnings: document.warnings.map(problemOf),
       withPlace: (problem) =>
         problem.place === undefined
-          ? { ...problem, place: placeAt(findOffset(document, problem.path, isAboutKey(problem))) }
+          ? { ...problem, place: placeAt(finder.find(problem.path, isAboutKey(problem))) }
           : problem,
     };
   } catch (error) {
@@ -95,28 +97,39 @@ function whyUnreadable(error: unknown): string {
   return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
 }
 
-/** Where a path leads in the text, or as far along it as the text goes. */
-function findOffset(document: Document, path: Path, key: boolean): number {
-  let node = resolved(document, document.contents);
-  let offset = node?.range?.[0] ?? 0;
-  for (const [depth, step] of path.entries()) {
-    if (isSeq(node)) {
-      node = resolved(document, node.items[step as number]);
-    } else if (isMap(node)) {
-      const pair = node.items.find((one) => isScalar(one.key) && String(one.key.value) === String(step));
-      if (pair === undefined) break;
-      const keyOffset = isNode(pair.key) ? pair.key.range?.[0] : undefined;
-      if (key && depth === path.length - 1) return keyOffset ?? offset;
-      node = resolved(document, pair.value);
-      offset = keyOffset ?? offset;
-    } else break;
-    if (node === undefined) break;
-    offset = node.range?.[0] ?? offset;
-  }
-  return offset;
-}
+/** Finds where a path leads in the text, or as far along it as the text goes. */
+class OffsetFinder {
+  readonly #document: Document;
+  /** Following an alias walks the whole document, so each is followed once. */
+  readonly #aliases = new Map<Alias, Node | undefined>();
 
-function resolved(document: Document, node: unknown): Node | undefined {
-  if (isAlias(node)) return node.resolve(document);
-  return isNode(node) ? node : undefined;
+  constructor(document: Document) {
+    this.#document = document;
+  }
+
+  find(path: Path, key: boolean): number {
+    let node = this.#resolve(this.#document.contents);
+    let offset = node?.range?.[0] ?? 0;
+    for (const [depth, step] of path.entries()) {
+      if (isSeq(node)) {
+        node = this.#resolve(node.items[step as number]);
+      } else if (isMap(node)) {
+        const pair = node.items.find((one) => isScalar(one.key) && String(one.key.value) === String(step));
+        if (pair === undefined) break;
+        const keyOffset = isNode(pair.key) ? pair.key.range?.[0] : undefined;
+        if (key && depth === path.length - 1) return keyOffset ?? offset;
+        node = this.#resolve(pair.value);
+        offset = keyOffset ?? offset;
+      } else break;
+      if (node === undefined) break;
+      offset = node.range?.[0] ?? offset;
+    }
+    return offset;
+  }
+
+  #resolve(node: unknown): Node | undefined {
+    if (!isAlias(node)) return isNode(node) ? node : undefined;
+    if (!this.#aliases.has(node)) this.#aliases.set(node, node.resolve(this.#document));
+    return this.#aliases.get(node);
+  }
 }

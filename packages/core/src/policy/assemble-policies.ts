@@ -93,6 +93,34 @@ function checkReplaces(policies: readonly InPart<Policy>[], known: KnownPolicies
     for (const [index, id] of value.replaces.entries())
       if (!known.has(id)) note(part, [...path, "replaces", index], unknownPolicy(id, known));
   }
+  checkReplaceCycles(policies);
+}
+
+const maxReplaceChain = 100;
+
+/** Policies that replace each other in a ring would switch all of them off. */
+function checkReplaceCycles(policies: readonly InPart<Policy>[]): void {
+  const byId = new Map(policies.map((policy) => [policy.value.id, policy]));
+  const done = new Set<string>();
+  const visit = ({ value, path, part }: InPart<Policy>, trail: readonly string[]): void => {
+    if (done.has(value.id)) return;
+    for (const [index, id] of value.replaces.entries()) {
+      const next = byId.get(id);
+      // That a policy names itself has been told where it was read.
+      if (id === value.id) continue;
+      if (trail.length >= maxReplaceChain) {
+        note(part, [...path, "replaces", index], `is the end of a chain of ${maxReplaceChain} policies; shorten it`);
+        break;
+      }
+      const ringFrom = [...trail, value.id].indexOf(id);
+      if (ringFrom >= 0) {
+        const ring = [...trail, value.id].slice(ringFrom);
+        note(part, [...path, "replaces", index], `closes a ring: ${[...ring, id].join(" replaces ")}`);
+      } else if (next !== undefined) visit(next, [...trail, value.id]);
+    }
+    done.add(value.id);
+  };
+  for (const policy of policies) visit(policy, []);
 }
 
 type KnownPolicies = ReadonlyMap<string, unknown>;

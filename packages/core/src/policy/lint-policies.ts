@@ -1,5 +1,5 @@
 import type { Problem } from "../errors.ts";
-import type { Path } from "../shape/reading.ts";
+import { maxProblems, type Path } from "../shape/reading.ts";
 import { suggest } from "../shape/suggest.ts";
 import { parseCidr } from "../subject/cidr-set.ts";
 import { findNeedlessWindows } from "./find-needless-windows.ts";
@@ -12,7 +12,11 @@ type Warn = (path: Path, message: string) => void;
 /** Warnings of what is legal but surprising. Paths lead to the field as it is written in a policy file. */
 export function lintPolicies(set: PolicySet): Problem[] {
   const warnings: Problem[] = [];
-  const warn: Warn = (path, message) => warnings.push({ path, message });
+  const warn: Warn = (path, message) => {
+    if (warnings.length < maxProblems) warnings.push({ path, message });
+    else if (warnings.length === maxProblems)
+      warnings.push({ path: [], message: `there are more warnings; these are the first ${maxProblems}` });
+  };
   for (const [index, policy] of set.policies.entries()) lintPolicy(policy, ["policies", index], warn);
   if (set.fallback !== undefined) lintPolicy(set.fallback, ["default"], warn);
   lintSubjects(set, warn);

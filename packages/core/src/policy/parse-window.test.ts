@@ -71,7 +71,7 @@ describe("parseWindow, in short", () => {
     ["1.5 once", "of a one-off quota must be a whole number"],
     ["1.5/day in UTC", "of a calendar window must be a whole number"],
     ["10/day in UTC burst 5", "does not belong to a calendar window"],
-    ["2M/ms", "must be at most 1000000000 a second"],
+    ["2M/ms", "must be at most 10000000 a second"],
     ["1000001M/d", "must be at most 1000000000000"],
     ["10/s burst 0.5", "must be from 1 to 1000000000000, but is 0.5"],
     ["10/s burst 0", "must be from 1 to 1000000000000, but is 0"],
@@ -83,9 +83,9 @@ describe("parseWindow, in short", () => {
   });
 
   it("takes the largest that it allows", () => {
-    expect(problemsOf("1M/ms")).toEqual([]);
+    expect(problemsOf("10k/ms")).toEqual([]);
     expect(problemsOf("1/3653d")).toEqual([]);
-    expect(problemsOf("1000000M/d burst 1000000M")).toEqual([]);
+    expect(problemsOf("800000M/d burst 1000000M")).toEqual([]);
     expect(problemsOf("1/d burst 36525")).toEqual([]);
     expect(problemsOf("1/d burst 36526")).toHaveLength(1);
   });
@@ -183,7 +183,7 @@ describe("renderWindow", () => {
       .record({ limit, ms: length, burst: fc.option(fc.double({ min: 1, max: 1e12, noNaN: true })) })
       .filter(({ limit, ms, burst }) => {
         const drainMs = limit === 0 ? 0 : ((burst ?? defaultBurst(limit)) * ms) / limit;
-        return (limit * 1000) / ms <= 1e9 && drainMs <= 36_525 * 86_400_000 && (limit > 0 || burst === null);
+        return (limit * 1000) / ms <= 1e7 && drainMs <= 36_525 * 86_400_000 && (limit > 0 || burst === null);
       })
       .map(({ limit, ms: length, burst }): Window => ({ limit, per: ms(length), burst: burst ?? defaultBurst(limit) }));
     const calendar = fc

@@ -12,7 +12,7 @@ import type { Algorithm, Per, Window } from "./policy.ts";
 import { timeZone } from "./time-zone.ts";
 
 const maxAmount = 1e12;
-const maxPerSecond = 1e9;
+const maxPerSecond = 1e7;
 /** Ten years, leap days included. */
 const maxPerMs = 3_653 * dayMs;
 const maxDrainMs = 36_525 * dayMs;

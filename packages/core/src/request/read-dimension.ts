@@ -1,6 +1,7 @@
 import { SluiceError } from "../errors.ts";
-import { normalizeEndpoint } from "../match/endpoint-path.ts";
+import { canonicalValue } from "../subject/canonical-value.ts";
 import { ipSubject } from "../subject/ip-address.ts";
+import { joinSubject } from "../subject/join-subject.ts";
 import { type CheckRequest, maxDimensionLength } from "./check-request.ts";
 
 type Dimensions = NonNullable<CheckRequest["dimensions"]>;
@@ -25,13 +26,10 @@ export function readDimension(dimensions: Dimensions, name: string): string {
   if (name === "subject") return readSubject(dimensions);
   const value = rawDimension(dimensions, name);
   if (value === "") return value;
-  if (name === "ip") {
-    const subject = ipSubject(value);
-    if (subject === undefined) throw badDimension("ip", `is not an IP address: ${JSON.stringify(value.slice(0, 64))}`);
-    return subject;
-  }
-  if (name === "endpoint") return normalizeEndpoint(value);
-  return name === "method" ? value.toUpperCase() : value;
+  if (name !== "ip") return canonicalValue(name, value);
+  const subject = ipSubject(value);
+  if (subject === undefined) throw badDimension("ip", `is not an IP address: ${JSON.stringify(value.slice(0, 64))}`);
+  return subject;
 }
 
 /** Who a request is about when no policy says so, best known first. */
@@ -51,11 +49,8 @@ function readSubject(dimensions: Dimensions): string {
     const value = readDimension(dimensions, name);
     if (value !== "") return `${name}:${value}`;
   }
-  let subject = "";
-  for (const name of Object.keys(dimensions).sort()) {
-    if (!describing.has(name)) subject += `${name}:${rawDimension(dimensions, name)};`;
-  }
-  return subject;
+  const own = Object.keys(dimensions).filter((name) => !describing.has(name));
+  return joinSubject(own.sort().flatMap((name) => [name, rawDimension(dimensions, name)]));
 }
 
 function badDimension(name: string, message: string): SluiceError {

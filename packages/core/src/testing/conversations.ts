@@ -309,6 +309,43 @@ export const conversations: readonly Conversation[] = [
     ],
   },
   {
+    name: "several windows, 4/s and 1000/h: of those that fit, the smaller share left speaks, not the smaller number",
+    algorithm: "gcra",
+    windows: [windowOf(4, second), windowOf(1000, hour)],
+    steps: [
+      { at: 0, cost: 1, answer: "allowed", remaining: 3, because: "3 of 4 is less than 999 of 1000" },
+      {
+        at: 1000,
+        cost: 1,
+        answer: "allowed",
+        remaining: 3,
+        because: "and so for as long as the second is the tighter one",
+      },
+    ],
+  },
+  {
+    name: "several windows, 4/10ms and 1000/h, once much of the hour is used",
+    algorithm: "fixed_window",
+    windows: [windowOf(400, 10), windowOf(1000, hour)],
+    steps: [
+      { at: 0, cost: 400, answer: "allowed", remaining: 0, because: "nothing is left of the short one" },
+      {
+        at: 10,
+        cost: 300,
+        answer: "allowed",
+        remaining: 100,
+        because: "100 of 400 is a smaller share than 300 of 1000",
+      },
+      {
+        at: 20,
+        cost: 100,
+        answer: "allowed",
+        remaining: 200,
+        because: "200 of 1000 is a smaller share than 300 of 400",
+      },
+    ],
+  },
+  {
     name: "several windows, 10/s and 15/m: all must agree, the longest wait speaks",
     algorithm: "fixed_window",
     windows: [windowOf(10, second), windowOf(15, minute)],

@@ -172,6 +172,29 @@ export const counterStoreContract: readonly ContractCase[] = [
     expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, false, "and nothing more is admitted");
   }),
 
+  ...forEachAlgorithm("a give-back leaves what others took since", async (algorithm, { store, advance }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 10_000)] });
+    const { receipt } = await store.take([resolvedLimit(limit, "u", 5)], { receipt: true });
+    await advance(3000);
+    await store.take([resolvedLimit(limit, "u", 2)]);
+    await store.give(receipt!);
+    const { remaining } = only(await store.peek([resolvedLimit(limit, "u", 1)]));
+    expectEqual(remaining, 8, "as if only the two had ever been taken");
+  }),
+
+  ...forEachAlgorithm(
+    "a give-back in the next window leaves that window's own takes",
+    async (algorithm, { store, advance }) => {
+      const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 1000)] });
+      const { receipt } = await store.take([resolvedLimit(limit, "u", 8)], { receipt: true });
+      await advance(1500);
+      await store.take([resolvedLimit(limit, "u", 5)]);
+      await store.give(receipt!);
+      const { remaining } = only(await store.peek([resolvedLimit(limit, "u", 1)]));
+      expectEqual(remaining, 5, "the five that were taken since are still counted");
+    },
+  ),
+
   ...forEachAlgorithm("a give-back after a reset is void", async (algorithm, { store }) => {
     const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 60_000)] });
     const asked = [resolvedLimit(limit, "u", 4)];
@@ -275,6 +298,32 @@ export const counterStoreContract: readonly ContractCase[] = [
       expectEqual((await store.take([resolvedLimit(limit, "other")])).taken, true, "others are not");
       await advance(1000);
       expectEqual((await store.take([resolvedLimit(limit, "u")])).taken, true, "then it is over");
+    },
+  ),
+
+  ...forEachAlgorithm("block_for is not begun by a cost that never fits", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(2, 1000)], blockForMs: 10_000 });
+    expectEqual(only(await store.take([resolvedLimit(limit, "u", 3)])).fits, "never", "more than the window holds");
+    expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, true, "which is nobody's offence");
+  }),
+
+  ...forEachAlgorithm(
+    "counters are kept apart while thousands come and the store makes room",
+    async (algorithm, { store }) => {
+      const shared = compileTestLimit({ algorithm, windows: [windowOf(100_000, 3_600_000)], policy: "shared" });
+      const own = compileTestLimit({ algorithm, windows: [windowOf(2, 3_600_000)], policy: "own" });
+      for (let i = 1; i <= 3000; i++) {
+        // The new counter comes first, so that placing it moves what was already found of the shared one.
+        const { outcomes } = await store.take([resolvedLimit(own, `u${i}`), resolvedLimit(shared, "all")]);
+        expectEqual(
+          outcomes.map((outcome) => outcome.remaining),
+          [1, 100_000 - i],
+          `after ${i}`,
+        );
+      }
+      for (let i = 1; i <= 3000; i += 97) {
+        expectEqual(only(await store.peek([resolvedLimit(own, `u${i}`)])).remaining, 1, `u${i} was charged once`);
+      }
     },
   ),
 

@@ -1,0 +1,120 @@
+import type { CompiledWindow } from "../match/compiled.ts";
+import { ExpiringMap } from "./expiring-map.ts";
+
+/** What a window's take left behind, so that it can be undone. */
+export interface TakenWindow {
+  readonly window: CompiledWindow;
+  readonly lo: number;
+  readonly hi: number;
+  readonly cost: number;
+  readonly takenMs: number;
+  /** The counter's first word as the take left it. */
+  readonly word0: number;
+}
+
+/** A taken window that may still be given back. */
+export interface OutstandingWindow {
+  readonly taken: TakenWindow;
+  /** What has been given back to the counter since, in milliseconds: it moved this take's stretch of time forward. */
+  readonly givenSinceMs: number;
+  /** Notes what giving this one back gave. */
+  noteGiven(ms: number): void;
+}
+
+/** What happens to a counter while receipts for it are out. */
+interface Watched {
+  out: number;
+  givenMs: number;
+  /** Counts how often the counter was reset, or dropped and begun anew: earlier receipts are void. */
+  beginnings: number;
+}
+
+interface Outstanding {
+  readonly id: string | undefined;
+  readonly parts: readonly {
+    readonly taken: TakenWindow;
+    readonly watched: Watched;
+    readonly givenBeforeMs: number;
+    readonly beginning: number;
+  }[];
+}
+
+/**
+ * Receipts that are out: a bounded number, each good once and until the moment of its take has passed. A receipt that was
+ * forgotten is void, which costs its holder a give-back and nobody anything else.
+ */
+export class Receipts {
+  readonly #outstanding: ExpiringMap<Outstanding>;
+  readonly #watched = new Map<string, Watched>();
+  #number = 0;
+
+  constructor(max: number) {
+    this.#outstanding = new ExpiringMap<Outstanding>(max, (receipt) => this.#release(receipt));
+  }
+
+  get size(): number {
+    return this.#outstanding.size;
+  }
+
+  /** `id` is the request id that the take was made under, if any. */
+  create(windows: readonly TakenWindow[], id: string | undefined, nowMs: number): string {
+    let untilMs = nowMs;
+    const parts = windows.map((taken) => {
+      untilMs = Math.max(untilMs, taken.word0);
+      const watched = this.#watch(taken);
+      return { taken, watched, givenBeforeMs: watched.givenMs, beginning: watched.beginnings };
+    });
+    this.#number += 1;
+    const receipt = `m${this.#number}`;
+    this.#outstanding.set(receipt, { id, parts }, untilMs, nowMs);
+    return receipt;
+  }
+
+  /** Redeems a receipt, which is then no more: what can still be given back of it. */
+  redeem(
+    receipt: string,
+    nowMs: number,
+  ): { readonly id: string | undefined; readonly windows: OutstandingWindow[] } | undefined {
+    const found = this.#outstanding.take(receipt, nowMs);
+    if (found === undefined) return undefined;
+    const windows = found.parts
+      .filter(({ watched, beginning }) => watched.beginnings === beginning)
+      .map(({ taken, watched, givenBeforeMs }) => ({
+        taken,
+        givenSinceMs: watched.givenMs - givenBeforeMs,
+        noteGiven: (ms: number): void => {
+          watched.givenMs += ms;
+        },
+      }));
+    return { id: found.id, windows };
+  }
+
+  /** A counter begins anew: what was taken from it before cannot be given back. */
+  begin(window: CompiledWindow, lo: number, hi: number): void {
+    if (this.#watched.size === 0) return;
+    const watched = this.#watched.get(keyOf(window, lo, hi));
+    if (watched !== undefined) watched.beginnings += 1;
+  }
+
+  #watch({ window, lo, hi }: TakenWindow): Watched {
+    const key = keyOf(window, lo, hi);
+    let watched = this.#watched.get(key);
+    if (watched === undefined) {
+      watched = { out: 0, givenMs: 0, beginnings: 0 };
+      this.#watched.set(key, watched);
+    }
+    watched.out += 1;
+    return watched;
+  }
+
+  #release({ parts }: Outstanding): void {
+    for (const { taken, watched } of parts) {
+      watched.out -= 1;
+      if (watched.out === 0) this.#watched.delete(keyOf(taken.window, taken.lo, taken.hi));
+    }
+  }
+}
+
+function keyOf({ kind }: CompiledWindow, lo: number, hi: number): string {
+  return `${kind} ${lo} ${hi}`;
+}

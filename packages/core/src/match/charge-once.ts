@@ -1,0 +1,24 @@
+import type { ResolvedLimit } from "../counters/counter-store.ts";
+import type { CompiledWindow } from "./compiled.ts";
+
+/**
+ * Two limits of one policy may share a counter (linting warns of it). Both have to agree, and the one at the slower rate,
+ * to which the cost is worth more time, does the charging: once, and never an extra admission.
+ */
+export function chargeOnce(limits: readonly ResolvedLimit[]): readonly ResolvedLimit[] {
+  if (!limits.some(({ limit }) => limit.sharesIdentity)) return limits;
+  const slowest = new Map<string, CompiledWindow>();
+  const counterOf = (window: CompiledWindow, subject: string): string => `${window.identity}\n${subject}`;
+  for (const { windows, subject } of limits) {
+    for (const window of windows) {
+      const other = slowest.get(counterOf(window, subject));
+      if (other === undefined || window.intervalMs > other.intervalMs) slowest.set(counterOf(window, subject), window);
+    }
+  }
+  return limits.map((resolved) => ({
+    ...resolved,
+    windows: resolved.windows.map((window) =>
+      slowest.get(counterOf(window, resolved.subject)) === window ? window : { ...window, charges: false },
+    ),
+  }));
+}

@@ -1,0 +1,141 @@
+import { type Problem, SluiceError } from "../errors.ts";
+import { rawDimension, readDimension } from "../request/read-dimension.ts";
+import type { Candidate, Candidates, CompiledPolicy } from "./compiled.ts";
+import { inRollout } from "./in-rollout.ts";
+import type { EndpointMatch, Snapshot } from "./snapshot.ts";
+import { holds } from "./value-lists.ts";
+
+type Dimensions = Readonly<Record<string, string>>;
+
+/** Methods remembered per endpoint; there are nine in use, and any number in hostile requests. */
+const maxMethods = 16;
+const maxMethodLength = 32;
+
+/** The policies that match a request. */
+export function candidatesFor(
+  snapshot: Snapshot,
+  match: EndpointMatch,
+  dimensions: Dimensions,
+  epochMs: () => number,
+): Candidates {
+  if (!match.settled) return findCandidates(snapshot, match, dimensions, epochMs);
+  // Where nothing but endpoint and method decides which policies apply, it is decided once.
+  const method = rawDimension(dimensions, "method");
+  const known = match.byMethod.get(method);
+  if (known !== undefined) return known;
+  const candidates = findCandidates(snapshot, match, dimensions, epochMs);
+  if (match.byMethod.size < maxMethods && method.length <= maxMethodLength) match.byMethod.set(method, candidates);
+  return candidates;
+}
+
+function findCandidates(
+  snapshot: Snapshot,
+  match: EndpointMatch,
+  dimensions: Dimensions,
+  epochMs: () => number,
+): Candidates {
+  const list: Candidate[] = [];
+  for (const { bucket, path, certain } of match.found) {
+    const addIfItApplies = (policy: CompiledPolicy): void => {
+      if (whyNot(policy, dimensions, epochMs) === undefined) list.push({ policy, path, certain });
+    };
+    bucket.policies.forEach(addIfItApplies);
+    for (const [dimension, byValue] of bucket.byValue) {
+      byValue.get(rawDimension(dimensions, dimension))?.forEach(addIfItApplies);
+    }
+    for (const [dimension, policies] of bucket.byPresence) {
+      if (rawDimension(dimensions, dimension) !== "") policies.forEach(addIfItApplies);
+    }
+  }
+  // A policy in shadow mode must change nothing, and so does not keep the fallback from applying.
+  if (snapshot.fallback !== undefined && !list.some(({ policy, certain }) => policy.enforced && certain)) {
+    list.push({ policy: snapshot.fallback, path: match.path ?? "/", certain: true });
+  }
+  return withoutReplaced(list);
+}
+
+/** The policies that a request names, whether they match it or not. */
+export function namedCandidates(
+  snapshot: Snapshot,
+  ids: readonly string[],
+  match: EndpointMatch,
+  dimensions: Dimensions,
+  epochMs: () => number,
+): Candidates {
+  const missing: Problem[] = [];
+  const policies = new Set<CompiledPolicy>();
+  for (const [index, id] of ids.entries()) {
+    const policy = snapshot.findPolicy(id);
+    if (policy === undefined) {
+      missing.push({ path: ["policies", index], message: `no policy has the id ${JSON.stringify(id)}` });
+    } else if (whyNotInForce(policy, dimensions, epochMs) === undefined) policies.add(policy);
+  }
+  if (missing.length > 0) {
+    throw new SluiceError("policy_not_found", missing.map((one) => one.message).join("; "), missing);
+  }
+  const path = match.path ?? "/";
+  return withoutReplaced([...policies].map((policy) => ({ policy, path, certain: true })));
+}
+
+/** The first thing that keeps a policy, whose endpoint matches, from applying. */
+export function whyNot(
+  policy: CompiledPolicy,
+  dimensions: Dimensions,
+  epochMs: () => number,
+): "method" | "dimension" | "valid_from" | "rollout" | undefined {
+  if (policy.methods !== undefined) {
+    const method = rawDimension(dimensions, "method");
+    if (!policy.methods.has(method) && !policy.methods.has(method.toUpperCase())) return "method";
+  }
+  for (const condition of policy.conditions) if (!holds(condition, dimensions)) return "dimension";
+  return whyNotInForce(policy, dimensions, epochMs);
+}
+
+function whyNotInForce(
+  { policy }: CompiledPolicy,
+  dimensions: Dimensions,
+  epochMs: () => number,
+): "valid_from" | "rollout" | undefined {
+  if (policy.validFromMs !== undefined && epochMs() < policy.validFromMs) return "valid_from";
+  const { rollout } = policy;
+  if (rollout === undefined) return undefined;
+  return inRollout(policy.id, readDimension(dimensions, rollout.by), rollout.percent) ? undefined : "rollout";
+}
+
+/** A policy replaces others if it is enforced, certain, and not itself replaced. */
+function withoutReplaced(list: readonly Candidate[]): Candidates {
+  const replacing = list.filter(
+    ({ policy, certain }) => policy.enforced && certain && policy.policy.replaces.length > 0,
+  );
+  if (replacing.length === 0) return createCandidates(list);
+  const known = new Map<string, boolean>();
+  const isReplaced = (id: string): boolean => {
+    const answer = known.get(id);
+    if (answer !== undefined) return answer;
+    // Cycles are refused when policies are parsed; should one come by another way, it replaces nothing.
+    known.set(id, false);
+    const replaced = replacing.some(({ policy: { policy } }) => policy.replaces.includes(id) && !isReplaced(policy.id));
+    known.set(id, replaced);
+    return replaced;
+  };
+  return createCandidates(list.filter(({ policy }) => !isReplaced(policy.policy.id)));
+}
+
+function createCandidates(list: readonly Candidate[]): Candidates {
+  const policy = list[0]?.policy;
+  const limit = policy?.limits[0];
+  const isOnly =
+    list.length === 1 &&
+    policy?.enforced &&
+    policy.limits.length === 1 &&
+    policy.allow.length + policy.deny.length === 0 &&
+    policy.costs === undefined &&
+    limit?.source.by.length === 1 &&
+    limit.segments[0] === -1 &&
+    limit.source.missing === "share" &&
+    limit.tiers.size === 0 &&
+    limit.blockForMs === 0 &&
+    limit.windows.length === 1 &&
+    limit.windows[0]!.kind === "arrival";
+  return { list, onlyLimit: isOnly ? limit : undefined };
+}

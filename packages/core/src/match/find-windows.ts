@@ -1,0 +1,63 @@
+import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
+import type { SubjectDirectory } from "../subject/subject-directory.ts";
+import { compileWindows } from "./compile-limit.ts";
+import type { CompiledLimit, CompiledWindow } from "./compiled.ts";
+
+/** What is known of subjects: set while running, which goes first, and written in the policies. */
+export interface KnownSubjects {
+  readonly running: SubjectDirectory;
+  readonly written: SubjectDirectory;
+}
+
+/**
+ * The windows of the subject's override, else of its tier, else of the tier that the request names, else the limit's own.
+ * `values` are those of the limit's dimensions; the last is the most particular.
+ */
+export function findWindows(
+  limit: CompiledLimit,
+  values: readonly string[],
+  requestTier: string,
+  { running, written }: KnownSubjects,
+  epochMs: () => number,
+): readonly CompiledWindow[] {
+  const { by } = limit.source;
+  for (let i = by.length - 1; i >= 0; i--) {
+    const own =
+      windowsOf(running.find(by[i]!, values[i]!), limit, epochMs) ??
+      windowsOf(written.find(by[i]!, values[i]!), limit, epochMs);
+    if (own !== undefined) return own;
+  }
+  return limit.tiers.get(requestTier) ?? limit.windows;
+}
+
+/** What a limit is for a subject of which something is known, if that says anything about it. */
+function windowsOf(
+  entry: SubjectEntry | undefined,
+  limit: CompiledLimit,
+  epochMs: () => number,
+): readonly CompiledWindow[] | undefined {
+  if (entry === undefined) return undefined;
+  for (const own of entry.limits) {
+    if (own.policy !== limit.policy.id || (own.limit !== undefined && own.limit !== limit.scope)) continue;
+    if (own.untilMs === undefined || epochMs() < own.untilMs) return ownWindows(own, limit);
+  }
+  return entry.tier === undefined ? undefined : limit.tiers.get(entry.tier);
+}
+
+const compiledOwn = new WeakMap<SubjectLimit, Map<CompiledLimit, readonly CompiledWindow[]>>();
+
+function ownWindows(own: SubjectLimit, limit: CompiledLimit): readonly CompiledWindow[] {
+  let byLimit = compiledOwn.get(own);
+  if (byLimit === undefined) {
+    byLimit = new Map();
+    compiledOwn.set(own, byLimit);
+  }
+  let windows = byLimit.get(limit);
+  if (windows === undefined) {
+    // Limits of replaced snapshots do not pile up here.
+    if (byLimit.size >= 64) byLimit.clear();
+    windows = compileWindows(limit.policy, limit.source, own.windows);
+    byLimit.set(limit, windows);
+  }
+  return windows;
+}
