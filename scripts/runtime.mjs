@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
+import { isatty } from "node:tty";
 import { exitCodeOfSignal, repositoryRoot } from "./ensure-installed.mjs";
 
 /** The first Node 22 that runs TypeScript without a flag. */
@@ -29,14 +30,19 @@ export function runsTypeScript(version) {
   return major > 22 || (major === 22 && minor >= oldestMinorOf22);
 }
 
+/** What to do where there is no Node that runs TypeScript. */
+export function noNodeAdvice() {
+  return (
+    `Sluice runs on Node 24, or on 22.${oldestMinorOf22} and later. This is Node ${process.versions.node}, and no Node 24 ` +
+    `for ${process.platform}-${process.arch} came with the dependencies. Install Node 24 and run this again.\n`
+  );
+}
+
 /** Like `findNode`, but where there is none it says what to do and ends the process. */
 export function findNodeOrExit() {
   const node = findNode();
   if (node !== undefined) return node;
-  process.stderr.write(
-    `Sluice runs on Node 24, or on 22.${oldestMinorOf22} and later. This is Node ${process.versions.node}, and no Node 24 ` +
-      `for ${process.platform}-${process.arch} came with the dependencies. Install Node 24 and run this again.\n`,
-  );
+  process.stderr.write(noNodeAdvice());
   process.exit(1);
 }
 
@@ -56,16 +62,17 @@ export function environmentFor(node) {
  *
  * @param {string} node
  * @param {readonly string[]} args
+ * @param {{ cwd?: string | undefined }} [options] the folder to run in; absent, this one
  */
-export function runInPlace(node, args) {
-  const child = spawn(node, ["-C", "source", ...args], { stdio: "inherit", env: environmentFor(node) });
+export function runInPlace(node, args, { cwd } = {}) {
+  const child = spawn(node, ["-C", "source", ...args], { stdio: "inherit", env: environmentFor(node), cwd });
+  const inTerminal = isatty(0) || isatty(1);
   /** @type {readonly NodeJS.Signals[]} */
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
   for (const signal of signals) {
     process.on(signal, () => {
-      // A terminal sends Ctrl-C to the child as well; handed on, it would arrive twice and mean "at once".
-      if (signal === "SIGINT" && process.stdin.isTTY) return;
-      child.kill(signal);
+      const handedOn = signalToHandOn(signal, inTerminal);
+      if (handedOn !== undefined) child.kill(handedOn);
     });
   }
   child.once("error", (error) => {
@@ -73,4 +80,17 @@ export function runInPlace(node, args) {
     process.exit(1);
   });
   child.once("exit", (code, signal) => process.exit(code ?? exitCodeOfSignal(signal)));
+}
+
+/**
+ * @param {NodeJS.Signals} signal
+ * @param {boolean} inTerminal
+ * @returns {NodeJS.Signals | undefined}
+ */
+export function signalToHandOn(signal, inTerminal) {
+  if (!inTerminal) return signal;
+  // A terminal sends Ctrl-C to the child as well; handed on, it would arrive twice and mean "at once".
+  if (signal === "SIGINT") return undefined;
+  // The terminal is gone, and what runs in it goes with it. Without a terminal SIGHUP asks to reload.
+  return signal === "SIGHUP" ? "SIGTERM" : signal;
 }

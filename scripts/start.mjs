@@ -10,4 +10,6 @@ const config = configChosen ? [] : ["--config", path.join(repositoryRoot, "confi
 
 await ensureInstalledOrExit();
 const main = path.join(repositoryRoot, "packages", "server", "src", "main.ts");
-runInPlace(findNodeOrExit(), [main, "serve", ...config, ...args]);
+// npm runs scripts in the root; a relative path is meant from where the user stands.
+const cwd = process.env.npm_lifecycle_event === "start" ? process.env.INIT_CWD : undefined;
+runInPlace(findNodeOrExit(), [main, "serve", ...config, ...args], { cwd });

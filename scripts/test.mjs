@@ -4,24 +4,28 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ensureInstalled, exitCodeOfSignal, repositoryRoot } from "./ensure-installed.mjs";
-import { environmentFor, findNodeOrExit } from "./runtime.mjs";
+import { environmentFor, findNode, noNodeAdvice } from "./runtime.mjs";
 import { countTests } from "./test-count.mjs";
 
 const filter = process.argv.slice(2);
 let passed = 0;
 let failed = 0;
 
+/** @type {string | undefined} */
+let node;
+
 await step("install", async () => {
   try {
     await ensureInstalled();
-    return true;
   } catch (error) {
     process.stdout.write(`${error instanceof Error ? error.message : error}\n`);
     return false;
   }
+  node = findNode();
+  if (node === undefined) process.stdout.write(noNodeAdvice());
+  return node !== undefined;
 });
 if (failed > 0) finish();
-const node = findNodeOrExit();
 
 if (filter.length === 0) {
   await step("types", () => run("tsc", ["-b"]));
@@ -94,7 +98,7 @@ function run(tool, args, output = "pipe") {
   return new Promise((resolve) => {
     const child = spawn(tool, args, {
       cwd: repositoryRoot,
-      env: environmentFor(node),
+      env: environmentFor(String(node)),
       stdio: ["ignore", output, output],
     });
     /** @param {NodeJS.Signals} signal */

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findNode, runsTypeScript } from "../../scripts/runtime.mjs";
+import { findNode, runsTypeScript, signalToHandOn } from "../../scripts/runtime.mjs";
 
 describe("the Node that runs Sluice", () => {
   let root: string;
@@ -48,5 +48,17 @@ describe("the Node that runs Sluice", () => {
     ["24.0.0", true],
   ])("is new enough at %s: %s", (version, enough) => {
     expect(runsTypeScript(version)).toBe(enough);
+  });
+});
+
+describe("signals to a script that runs Sluice", () => {
+  it("are handed on as they are where there is no terminal", () => {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) expect(signalToHandOn(signal, false)).toBe(signal);
+  });
+
+  it("stop it when the terminal is closed, and are not doubled by Ctrl-C", () => {
+    expect(signalToHandOn("SIGHUP", true)).toBe("SIGTERM");
+    expect(signalToHandOn("SIGTERM", true)).toBe("SIGTERM");
+    expect(signalToHandOn("SIGINT", true)).toBeUndefined();
   });
 });

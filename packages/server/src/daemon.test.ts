@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { Agent, request } from "node:http";
 import { connect } from "node:net";
@@ -36,8 +37,18 @@ const log = Object.fromEntries(
 const allowing = (limit: number): string =>
   `policies: [{ id: p, limits: [{ by: [user], windows: [${limit}/h] }], on_failure: open }]\n`;
 
-async function start(config: string | undefined, options: Partial<DaemonOptions> = {}): Promise<Daemon> {
-  const reading = parseSettings({}, { httpPort: "0", config });
+/** Saves as careful editors do: no reader ever finds half a file. */
+async function save(text: string): Promise<void> {
+  await writeFile(join(folder, ".next"), text);
+  await rename(join(folder, ".next"), file);
+}
+
+async function start(
+  config: string | undefined,
+  options: Partial<DaemonOptions> = {},
+  flags: Parameters<typeof parseSettings>[1] = {},
+): Promise<Daemon> {
+  const reading = parseSettings({}, { httpPort: "0", config, ...flags });
   if (reading.kind === "problems") throw new Error("settings");
   const settings: Settings = reading.settings;
   daemon = await startDaemon({ settings, log, watch: { quietMs: 10, pollMs: 3_600_000 }, ...options });
@@ -63,10 +74,10 @@ async function expectLimit(limit: number): Promise<void> {
 
 describe("a running server", () => {
   it("takes up a changed file", async () => {
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     await start(file);
     expect(await limitNow()).toBe(5);
-    await writeFile(file, allowing(7));
+    await save(allowing(7));
     await expectLimit(7);
     expect(await get("/readyz")).toMatchObject({ config: "current", generation: 2 });
   });
@@ -90,9 +101,9 @@ describe("a running server", () => {
   });
 
   it("keeps the last good policies when a file goes bad, says so everywhere, and recovers", async () => {
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     await start(file);
-    await writeFile(file, "policies:\n  - id: p\n    limts: []\n");
+    await save("policies:\n  - id: p\n    limts: []\n");
     await expect.poll(() => get("/readyz"), { timeout: 10_000, interval: 10 }).toMatchObject({ config: "stale" });
     const ready = await fetch(`${daemon?.url}/readyz`);
     expect(ready.status).toBe(200);
@@ -108,7 +119,7 @@ describe("a running server", () => {
     expect(metrics).toContain("\nsluice_config_last_reload_successful 0\n");
     expect(metrics).toContain("\nsluice_config_generation 1\n");
 
-    await writeFile(file, allowing(7));
+    await save(allowing(7));
     await expectLimit(7);
     expect(await get("/readyz")).toMatchObject({ config: "current", generation: 2 });
     expect(await (await fetch(`${daemon?.url}/metrics`)).text()).toContain(
@@ -117,50 +128,92 @@ describe("a running server", () => {
   });
 
   it("is current again, at the same generation, when a bad file is put back as it was", async () => {
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     await start(file);
-    await writeFile(file, "[");
+    await save("[");
     await expect.poll(() => get("/readyz"), { timeout: 10_000, interval: 10 }).toMatchObject({ config: "stale" });
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     await expect.poll(() => get("/readyz"), { timeout: 10_000, interval: 10 }).toMatchObject({ config: "current" });
     expect(await get("/readyz")).toMatchObject({ generation: 1 });
   });
 
   it("keeps the last good policies while the file is gone", async () => {
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     await start(file);
     await rm(file);
     await expect.poll(() => get("/readyz"), { timeout: 10_000, interval: 10 }).toMatchObject({ config: "stale" });
     expect(await limitNow()).toBe(5);
-    await writeFile(file, allowing(7));
+    await save(allowing(7));
     await expectLimit(7);
   });
 
   it("does not reload what has not changed, and says a failure once", async () => {
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     const { reload } = await start(file);
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     await reload();
     expect(await get("/readyz")).toMatchObject({ generation: 1 });
-    await writeFile(file, "[");
+    await save("[");
     await reload();
     await reload();
     expect(logged.filter((one) => one.level === "error")).toHaveLength(1);
   });
 
   it("keeps counters through a reload", async () => {
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     const { reload, limiter } = await start(file);
     await limiter.check({ dimensions: { user: "u" }, cost: 3 });
-    await writeFile(file, allowing(10));
+    await save(allowing(10));
     await reload();
     const { remaining, limit } = await limiter.check({ dimensions: { user: "u" }, preview: true });
     expect(limit).toBe(10);
     expect(remaining).toBeLessThan(10);
   });
 
+  it("logs the first twenty problems of a bad file, and how many there are", async () => {
+    await save(allowing(5));
+    const { reload } = await start(file);
+    await save(`policies:\n${"  - { id: p, limts: [] }\n".repeat(30)}`);
+    await reload();
+    const [error] = logged.filter((one) => one.level === "error");
+    expect(error?.fields.problems).toHaveLength(20);
+    expect(error?.fields.errors).toBeGreaterThan(20);
+  });
+
+  it("does not wait for a pipe under the name of a policy file, and says that it is none", async () => {
+    await save(allowing(5));
+    const { reload } = await start(folder);
+    execFileSync("mkfifo", [join(folder, "pipe.yaml")]);
+    await reload();
+    expect(await get("/readyz")).toMatchObject({
+      config: "stale",
+      problems: [expect.stringMatching(/pipe\.yaml is neither a file nor a folder/)],
+    });
+    await rm(join(folder, "pipe.yaml"));
+    await save(allowing(7));
+    await reload();
+    expect(await limitNow()).toBe(7);
+  });
+
+  it("counts requests by the labels of the policies in force", async () => {
+    const named = (id: string): string => `policies: [{ id: ${id}, limits: [{ by: [user], windows: [9/h] }] }]\n`;
+    await save(named("old"));
+    const { reload } = await start(file);
+    const check = async (): Promise<string> => {
+      const body = JSON.stringify({ dimensions: { user: "u" } });
+      await fetch(`${daemon?.url}/v1/check`, { method: "POST", headers: { "content-type": "application/json" }, body });
+      return (await fetch(`${daemon?.url}/metrics`)).text();
+    };
+    expect(await check()).toContain('sluice_checks_total{policy="old",allowed="true"} 1');
+    await save(named("new"));
+    await reload();
+    const metrics = await check();
+    expect(metrics).toContain('sluice_checks_total{policy="new",allowed="true"} 1');
+    expect(metrics).not.toContain('policy="old"');
+  });
+
   it("does not start on bad policies, and tells every problem", async () => {
-    await writeFile(file, "policies:\n  - id: p\n  - limits: 7\n");
+    await save("policies:\n  - id: p\n  - limits: 7\n");
     const failure: unknown = await start(file).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(SluiceError);
     expect((failure as SluiceError).problems.length).toBeGreaterThanOrEqual(2);
@@ -173,8 +226,7 @@ describe("a running server", () => {
   });
 
   it("says which settings of the rate_limits format have no effect", async () => {
-    await writeFile(
-      file,
+    await save(
       "rate_limits: [{ name: a, scope: user, resource: api, capacity: 5, refill_rate: 1 }]\nruntime: { redis: { port: 6379 } }\n",
     );
     await start(file);
@@ -190,7 +242,7 @@ describe("a running server", () => {
 
 describe("closing", () => {
   it("finishes a request in flight and closes its connection, and others at once", async () => {
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     const { url, close } = await start(file);
     const agent = new Agent({ keepAlive: true });
     const { hostname, port } = new URL(url);
@@ -230,8 +282,38 @@ describe("closing", () => {
     agent.destroy();
   });
 
+  it("does not wait for half a request line", async () => {
+    const { url, close } = await start(undefined, { closeWithinMs: 3_600_000 });
+    const { hostname, port } = new URL(url);
+    const half = connect(Number(port), hostname).on("error", () => {});
+    const halfClosed = new Promise((resolve) => half.once("close", resolve));
+    half.write("GET /livez HTTP/1.1\r\nhost: a\r\n\r\nGET /li");
+    await new Promise((resolve) => half.once("data", resolve));
+    await close();
+    await halfClosed;
+  });
+
+  it("goes on accepting while it drains, and is not ready", async () => {
+    let drained = (): void => {};
+    const waited: number[] = [];
+    const pause = (ms: number): Promise<void> => {
+      waited.push(ms);
+      return new Promise((resolve) => {
+        drained = resolve;
+      });
+    };
+    const { url, close } = await start(undefined, { pause }, { drainMs: "15s" });
+    const closed = close();
+    expect((await fetch(`${url}/readyz`)).status).toBe(503);
+    expect((await fetch(`${url}/livez`)).status).toBe(200);
+    expect(waited).toEqual([15_000]);
+    drained();
+    await closed;
+    await expect(fetch(`${url}/livez`)).rejects.toThrow();
+  });
+
   it("cuts off what does not finish in time", async () => {
-    await writeFile(file, allowing(5));
+    await save(allowing(5));
     const { url, close } = await start(file, { closeWithinMs: 50 });
     const stuck = request(`${url}/v1/check`, {
       method: "POST",

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter, type Limiter, MemoryCounters, parsePolicies } from "sluice";
 import { createDecide } from "./decide.ts";
 import { type LoadedPolicies, loadPolicies } from "./policy-files.ts";
@@ -16,7 +17,10 @@ export interface Daemon {
   readonly limiter: Limiter;
   /** Reads the policy files again, as after SIGHUP. */
   reload(): Promise<void>;
-  /** Stops accepting, finishes what is in flight, and closes everything. Asked again, it is the same closing. */
+  /**
+   * Is not ready any more, after `drainMs` stops accepting, finishes what is in flight, and closes everything. Asked
+   * again, it is the same closing.
+   */
   close(): Promise<void>;
 }
 
@@ -28,11 +32,13 @@ export interface DaemonOptions {
   readonly processMetrics?: boolean;
   /** How long requests in flight may take to finish. */
   readonly closeWithinMs?: number;
+  /** Waits for so many milliseconds. Absent: by the machine's clock. */
+  readonly pause?: (ms: number) => Promise<unknown>;
 }
 
 /** Loads policies, builds the limiter and listens. Throws `invalid_policies` with every problem, or why it cannot listen. */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { settings, log, closeWithinMs = 10_000 } = options;
+  const { settings, log, closeWithinMs = 10_000, pause = sleep } = options;
   const loaded = settings.config === undefined ? withoutFiles() : await loadPolicies(settings.config);
   const counters = new MemoryCounters({ maxCounters: settings.maxCounters, maxBytes: settings.maxCounterBytes });
   const limiter = createLimiter({ policies: loaded.policySet, counters, ...previewCacheOf(loaded) });
@@ -44,6 +50,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       generation: () => limiter.snapshot.generation,
     },
   });
+  metrics.usePolicies(loaded.policySet);
   let accepting = true;
   let reloader: PolicyReloader | undefined;
   const http = createHttpServer(
@@ -63,6 +70,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 
   async function close(): Promise<void> {
     accepting = false;
+    // Load balancers see /readyz fail and send their requests elsewhere before connections do fail.
+    if (settings.drainMs > 0) await pause(settings.drainMs);
     reloader?.close();
     const cut = await http.close(closeWithinMs);
     if (cut > 0) log.warn({ connections: cut }, "some requests did not finish in time and were cut off");

@@ -17,7 +17,7 @@ export function exampleCheck(policySet: PolicySet): CheckRequest {
 }
 
 /** Whether a policy limits what matches it, so that it is worth trying. */
-export function isExemplary({ limits, mode }: Policy): boolean {
+function isExemplary({ limits, mode }: Policy): boolean {
   return limits.length > 0 && mode === "enforce";
 }
 

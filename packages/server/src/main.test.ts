@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -81,7 +81,8 @@ describe("the sluice process", () => {
     const url = await urlOf(server);
     const limit = async (): Promise<unknown> => (await ask(url, '{"dimensions":{"user":"u"},"preview":true}')).limit;
     expect(await limit()).toBe(5);
-    await writeFile(file, allowing(7));
+    await writeFile(join(folder, ".next"), allowing(7));
+    await rename(join(folder, ".next"), file);
     server.child.kill("SIGHUP");
     await expect.poll(limit, { timeout: 10_000, interval: 10 }).toBe(7);
 

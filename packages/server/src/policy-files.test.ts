@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -69,6 +70,14 @@ describe("policy files", () => {
     expect((await failureOf(folder)).message).toContain("holds no .yaml, .yml or .json file");
     await symlink("gone.yaml", join(folder, "link.yaml"));
     expect((await failureOf(folder)).message).toContain("link.yaml does not exist");
+  });
+
+  it("are regular files: a pipe is a problem, alone and in a folder, and is not waited for", async () => {
+    await write({ "a.yaml": policy("a") });
+    execFileSync("mkfifo", [join(folder, "pipe.yaml")]);
+    await symlink("pipe.yaml", join(folder, "link"));
+    for (const path of [folder, join(folder, "pipe.yaml"), join(folder, "link")])
+      expect((await failureOf(path)).message, path).toContain("is neither a file nor a folder");
   });
 
   it("have a digest of their names and contents, and of nothing else", async () => {

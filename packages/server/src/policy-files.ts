@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile, stat } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open, readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { SluiceError } from "sluice";
-import { type ParsedPolicyFiles, parsePolicyFiles } from "sluice/policy-text";
+import type { ParsedPolicyFiles } from "sluice/policy-text";
+import { parsePolicies } from "./parse-policies.ts";
 
 /** One policy file as it was found on disk. */
 export interface PolicyFile {
@@ -32,15 +34,16 @@ export function isPolicyFileName(name: string): boolean {
 export async function findPolicyFiles(path: string): Promise<readonly string[]> {
   const found = await reading(path, () => stat(path));
   if (!found.isDirectory()) {
-    if (!found.isFile())
-      throw unreadable(path, "is neither a file nor a folder; name a policy file or a folder of them");
+    if (!found.isFile()) throw notAFile(path);
     return [path];
   }
   const names = (await reading(path, () => readdir(path))).filter(isPolicyFileName).sort();
   const files: string[] = [];
   for (const name of names) {
     const file = join(path, name);
-    if (!(await reading(file, () => stat(file))).isDirectory()) files.push(file);
+    const entry = await reading(file, () => stat(file));
+    if (entry.isFile()) files.push(file);
+    else if (!entry.isDirectory()) throw notAFile(file);
   }
   if (files.length === 0) throw unreadable(path, "holds no .yaml, .yml or .json file; put a policy file there");
   return files;
@@ -51,10 +54,7 @@ export async function readPolicyFiles(path: string): Promise<PolicyFiles> {
   const files: PolicyFile[] = [];
   const hash = createHash("sha256");
   for (const file of await findPolicyFiles(path)) {
-    const { size } = await reading(file, () => stat(file));
-    if (size > maxFileBytes)
-      throw unreadable(file, `is ${size} bytes long; a policy file has at most ${maxFileBytes}, so split it`);
-    const text = await reading(file, () => readFile(file, "utf8"));
+    const text = await reading(file, () => readText(file));
     hash.update(`${basename(file)}\0${text.length}\0`).update(text);
     files.push({ file, text });
   }
@@ -64,10 +64,29 @@ export async function readPolicyFiles(path: string): Promise<PolicyFiles> {
 /** Reads and parses what is behind a path. Throws `invalid_policies` with every problem of every file. */
 export async function loadPolicies(path: string): Promise<LoadedPolicies> {
   const { files, digest } = await readPolicyFiles(path);
-  return { ...parsePolicyFiles(files), digest };
+  return { ...parsePolicies(files), digest };
 }
 
-function unreadable(file: string, message: string): SluiceError {
+/** Opened without waiting: a pipe under the name of a file would keep us for as long as nobody writes to it. */
+async function readText(file: string): Promise<string> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const found = await handle.stat();
+    if (!found.isFile()) throw notAFile(file);
+    if (found.size > maxFileBytes)
+      throw unreadable(file, `is ${found.size} bytes long; a policy file has at most ${maxFileBytes}, so split it`);
+    return await handle.readFile("utf8");
+  } finally {
+    await handle.close();
+  }
+}
+
+function notAFile(path: string): SluiceError {
+  return unreadable(path, "is neither a file nor a folder; name a policy file or a folder of them");
+}
+
+/** The error for a file as a whole. */
+export function unreadable(file: string, message: string): SluiceError {
   return new SluiceError("invalid_policies", `${file} ${message}`, [
     { path: [], message, place: { file, line: 1, column: 1 } },
   ]);
@@ -77,6 +96,7 @@ async function reading<T>(file: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
+    if (error instanceof SluiceError) throw error;
     throw unreadable(file, reasons[(error as NodeJS.ErrnoException).code ?? ""] ?? `cannot be read: ${error}`);
   }
 }

@@ -1,9 +1,12 @@
-import { type Limiter, type PolicySet, type Problem, SluiceError } from "sluice";
-import { parsePolicyFiles } from "sluice/policy-text";
-import { type LoadedPolicies, readPolicyFiles } from "./policy-files.ts";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Limiter, type Problem, SluiceError } from "sluice";
+import type { ParsedPolicyFiles } from "sluice/policy-text";
+import { parsePoliciesAside } from "./parse-policies-aside.ts";
+import { type LoadedPolicies, type PolicyFiles, readPolicyFiles, unreadable } from "./policy-files.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
-import { type WatchOptions, watchPolicyFiles } from "./watch-policy-files.ts";
+import { defaultQuietMs, type WatchOptions, watchPolicyFiles } from "./watch-policy-files.ts";
+import { withDeadline } from "./with-deadline.ts";
 
 /** How the policies in force stand to the ones on disk. */
 export interface PolicyStatus {
@@ -26,28 +29,49 @@ export interface PolicyReloaderOptions {
   readonly loaded: LoadedPolicies;
   readonly limiter: Pick<Limiter, "usePolicies">;
   readonly log: Logger;
-  readonly metrics: Pick<Metrics, "countReload">;
+  readonly metrics: Pick<Metrics, "countReload" | "usePolicies">;
   readonly watch?: WatchOptions;
+  /** How files are read. Absent: from disk. */
+  readonly read?: (path: string) => Promise<PolicyFiles>;
+  /** How long that may take. Absent: 5 s. */
+  readonly readWithinMs?: number;
 }
+
+/** What a look at the disk found. `seen` is the same exactly when the same was found. */
+type Look =
+  | { readonly kind: "good"; readonly seen: string; readonly parsed: ParsedPolicyFiles }
+  | { readonly kind: "bad"; readonly seen: string; readonly error: unknown }
+  | { readonly kind: "unchanged"; readonly seen: string };
+
+const readWithinMs = 5_000;
+/** Who writes without a pause is believed in the end. */
+const maxLooks = 10;
 
 /** Keeps a limiter's policies those on disk: watches, reloads, and holds on to the last good ones. */
 export async function createPolicyReloader(options: PolicyReloaderOptions): Promise<PolicyReloader> {
-  const { path, limiter, log, metrics } = options;
+  const { path, limiter, log, metrics, read = readPolicyFiles } = options;
+  const quietMs = options.watch?.quietMs ?? defaultQuietMs;
   let status: PolicyStatus = { state: "current", problems: [] };
   let inForce = options.loaded.digest;
   /** What was on disk when it was last looked at, good or bad, so that nothing is said twice. */
   let lastSeen: string = inForce;
+  let reading: Promise<PolicyFiles> | undefined;
   let running: Promise<void> | undefined;
   let again = false;
+  let closed = false;
 
-  function takeUp(policySet: PolicySet, digest: string, warnings: readonly Problem[]): void {
+  function takeUp({ policySet, warnings }: ParsedPolicyFiles, digest: string): void {
     // Restoring the very text in force brings nothing new, but it does end being stale.
     const generation = digest === inForce ? undefined : limiter.usePolicies(policySet).generation;
     inForce = digest;
     status = { state: "current", problems: [] };
     metrics.countReload(true);
-    if (generation === undefined) log.info({ path }, "the policies on disk are again those in force");
-    else log.info({ path, generation, policies: policySet.policies.length }, "policies reloaded");
+    if (generation === undefined) {
+      log.info({ path }, "the policies on disk are again those in force");
+      return;
+    }
+    metrics.usePolicies(policySet);
+    log.info({ path, generation, policies: policySet.policies.length }, "policies reloaded");
     logWarnings(log, path, warnings);
   }
 
@@ -56,23 +80,61 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
     const problems = known ? error.problems : [{ path: [], message: `cannot be taken up: ${error}` }];
     status = { state: "stale", problems };
     metrics.countReload(false);
-    log.error({ path, problems, ...(known ? {} : { err: error }) }, "policies not reloaded; the last good ones stay");
+    const told = { path, errors: problems.length, problems: problems.slice(0, maxLogged) };
+    log.error({ ...told, ...(known ? {} : { err: error }) }, "policies not reloaded; the last good ones stay");
   }
 
-  async function reloadOnce(): Promise<void> {
+  const silence = unreadable(path, "cannot be read: the file system does not answer");
+
+  /** Reads within a deadline. A read that hangs is waited for by one thread only, and what it brings is looked at. */
+  function readInTime(): Promise<PolicyFiles> {
+    reading ??= read(path).finally(() => {
+      reading = undefined;
+    });
+    const work = reading;
+    return withDeadline(work, options.readWithinMs ?? readWithinMs, () => {
+      void work.then(reload, reload);
+      return silence;
+    });
+  }
+
+  async function look(): Promise<Look> {
     let seen = "";
     try {
-      const { files, digest } = await readPolicyFiles(path);
+      const { files, digest } = await readInTime();
       seen = digest;
-      if (seen === lastSeen) return log.debug({ path }, "the policies have not changed");
-      const { policySet, warnings } = parsePolicyFiles(files);
-      takeUp(policySet, digest, warnings);
+      if (seen === lastSeen) return { kind: "unchanged", seen };
+      return { kind: "good", seen, parsed: await parsePoliciesAside(files) };
     } catch (error) {
       // An unreadable file has no digest; its reason stands in for one.
       seen ||= String(error);
-      if (seen !== lastSeen) refuse(error);
-    } finally {
-      lastSeen = seen;
+      return seen === lastSeen ? { kind: "unchanged", seen } : { kind: "bad", seen, error };
+    }
+  }
+
+  /** What is bad may be a file half written: it is believed when it is still the same after a quiet time. */
+  async function lookTwice(): Promise<Look> {
+    let found = await look();
+    for (let looks = 1; found.kind === "bad" && looks < maxLooks && !closed; looks++) {
+      if (found.error === silence) break;
+      await pause(quietMs, undefined, { ref: false });
+      const later = await look();
+      if (later.seen === found.seen) break;
+      found = later;
+    }
+    return found;
+  }
+
+  async function reloadOnce(): Promise<void> {
+    const found = await lookTwice();
+    if (closed) return;
+    lastSeen = found.seen;
+    if (found.kind === "unchanged") return log.debug({ path }, "the policies have not changed");
+    if (found.kind === "bad") return refuse(found.error);
+    try {
+      takeUp(found.parsed, found.seen);
+    } catch (error) {
+      refuse(error);
     }
   }
 
@@ -85,7 +147,7 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
       do {
         again = false;
         await reloadOnce();
-      } while (again);
+      } while (again && !closed);
     })().finally(() => {
       running = undefined;
     });
@@ -101,7 +163,10 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
       return status;
     },
     reload,
-    close: () => watch.close(),
+    close(): void {
+      closed = true;
+      watch.close();
+    },
   };
 }
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
-import { runProgram } from "./program.ts";
+import { runProgram, type World } from "./program.ts";
 import { parseSettings } from "./settings.ts";
 import { version } from "./version.ts";
 
@@ -19,17 +19,22 @@ interface Outcome {
   readonly err: string;
 }
 
-async function run(words: string, env: Record<string, string> = {}): Promise<Outcome> {
+/** Runs a command line. A word that begins with a dollar sign stands for a path, which may hold spaces. */
+async function run(words: string, env: Record<string, string> = {}, world: Partial<World> = {}): Promise<Outcome> {
   let out = "";
   let err = "";
   const code = await runProgram({
-    args: words.split(" ").filter((word) => word !== ""),
+    args: words
+      .split(" ")
+      .filter((word) => word !== "")
+      .map((word) => paths[word] ?? word),
     env,
     terminal: {
       stdout: { write: (text: string) => (out += text) },
       stderr: { write: (text: string) => (err += text) },
     },
     signals: new EventEmitter(),
+    ...world,
   });
   return { code, out, err };
 }
@@ -38,11 +43,15 @@ let folder: string;
 let good: string;
 let bad: string;
 let daemon: Daemon;
+const paths: Record<string, string> = { $example: example };
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "sluice-program-"));
+  folder = await mkdtemp(join(tmpdir(), "sluice program "));
   good = join(folder, "good.yaml");
   bad = join(folder, "bad.yaml");
+  const surprising = join(folder, "surprising.yaml");
+  const nowhere = join(folder, "nowhere.yaml");
+  Object.assign(paths, { $good: good, $bad: bad, $surprising: surprising, $nowhere: nowhere });
   await writeFile(
     good,
     "policies:\n  - id: login\n    match: { endpoint: /login }\n    limits: [{ by: [ip], windows: [2/h] }]\n    on_failure: closed\ndefault: none\n",
@@ -90,20 +99,20 @@ describe("sluice", () => {
 
 describe("sluice check", () => {
   it("decides in this process, for people", async () => {
-    const { code, out } = await run(`check ip=203.0.113.7 endpoint=/login --config ${good}`);
+    const { code, out } = await run("check ip=203.0.113.7 endpoint=/login --config $good");
     expect(code).toBe(0);
     expect(out).toMatch(/^allowed {2}1 of 2 left; login \(ip\) allows 2 per 1h\n/);
   });
 
   it("ends with 1 when a check is denied", async () => {
-    const { code, out } = await run(`check ip=203.0.113.7 endpoint=/login --repeat 3 --config ${good}`);
+    const { code, out } = await run(`check ip=203.0.113.7 endpoint=/login --repeat 3 --config $good`);
     expect(code).toBe(1);
     expect(out).toMatch(/^DENIED .*try again in/ms);
     expect(out).toMatch(/\n2 allowed, 1 denied\n$/);
   });
 
   it("prints JSON, one decision a line", async () => {
-    const { code, out } = await run(`check ip=203.0.113.7 endpoint=/login --repeat 3 --json --config ${good}`);
+    const { code, out } = await run(`check ip=203.0.113.7 endpoint=/login --repeat 3 --json --config $good`);
     expect(code).toBe(1);
     const decisions = out
       .trimEnd()
@@ -113,7 +122,7 @@ describe("sluice check", () => {
   });
 
   it("takes cost, preview, policy and details", async () => {
-    const words = `check --policy login ip=203.0.113.7 --cost 2 --preview --details --json --config ${good}`;
+    const words = `check --policy login ip=203.0.113.7 --cost 2 --preview --details --json --config $good`;
     const { code, out } = await run(words);
     expect(code).toBe(0);
     expect(JSON.parse(out)).toMatchObject({ policy: "login", cost: 2, preview: true, limits: [{ scope: "ip" }] });
@@ -147,9 +156,9 @@ describe("sluice check", () => {
     expect(await run("check a=1 --policy nowhere")).toMatchObject({ code: 2, err: expect.stringContaining("nowhere") });
     expect(await run("check a=1 --config nowhere.yaml")).toMatchObject({
       code: 2,
-      err: expect.stringContaining("does not exist"),
+      err: expect.stringMatching(/^nowhere\.yaml does not exist\n/),
     });
-    expect(await run(`check a=1 --config ${bad}`)).toMatchObject({
+    expect(await run(`check a=1 --config $bad`)).toMatchObject({
       code: 2,
       err: expect.stringContaining(`${bad}:3:5`),
     });
@@ -175,7 +184,7 @@ describe("sluice check", () => {
 
 describe("sluice explain", () => {
   it("tells which policies match, which counters they lead to, and the arithmetic", async () => {
-    const { code, out } = await run(`explain ip=203.0.113.7 endpoint=//login/ --config ${good}`);
+    const { code, out } = await run(`explain ip=203.0.113.7 endpoint=//login/ --config $good`);
     expect(code).toBe(0);
     for (const part of ["login", "203.0.113.7", "endpoint", "cost 1", "ALLOWED"]) expect(out).toContain(part);
     expect(out.endsWith("\n")).toBe(true);
@@ -194,7 +203,7 @@ describe("sluice explain", () => {
 
 describe("sluice policy lint", () => {
   it("finds nothing in the example that comes with Sluice", async () => {
-    expect(await run(`policy lint --strict ${example}`)).toEqual({
+    expect(await run(`policy lint --strict $example`)).toEqual({
       code: 0,
       out: "1 file: 0 errors, 0 warnings\n",
       err: "",
@@ -202,7 +211,7 @@ describe("sluice policy lint", () => {
   });
 
   it("tells every error with its place, and ends with 1", async () => {
-    const { code, out } = await run(`policy lint ${bad} ${good}`);
+    const { code, out } = await run(`policy lint $bad $good`);
     expect(code).toBe(1);
     expect(out).toContain(`${bad}:3:5: error: policies[0].limit: `);
     expect(out).toContain(`${bad}:4:`);
@@ -210,16 +219,18 @@ describe("sluice policy lint", () => {
   });
 
   it("tells warnings, which fail only where asked", async () => {
-    const file = join(folder, "surprising.yaml");
-    await writeFile(file, "policies: [{ id: a, limits: [{ by: [user], algorithm: fixed_window, windows: [5/m] }] }]\n");
-    const { code, out } = await run(`policy lint ${file}`);
+    await writeFile(
+      paths.$surprising!,
+      "policies: [{ id: a, limits: [{ by: [user], algorithm: fixed_window, windows: [5/m] }] }]\n",
+    );
+    const { code, out } = await run(`policy lint $surprising`);
     expect(code).toBe(0);
     expect(out).toMatch(/^.*surprising\.yaml:1:\d+: warning: policies\[0\]/);
-    expect((await run(`policy lint --strict ${file}`)).code).toBe(1);
+    expect((await run(`policy lint --strict $surprising`)).code).toBe(1);
   });
 
   it("prints JSON", async () => {
-    const { code, out } = await run(`policy lint --json ${bad}`);
+    const { code, out } = await run(`policy lint --json $bad`);
     expect(code).toBe(1);
     const report = JSON.parse(out);
     expect(report).toMatchObject({ ok: false });
@@ -233,9 +244,9 @@ describe("sluice policy lint", () => {
   });
 
   it("ends with 2 where a file cannot be read", async () => {
-    const { code, out } = await run(`policy lint ${join(folder, "nowhere.yaml")} ${good}`);
+    const { code, out } = await run(`policy lint $nowhere $good`);
     expect(code).toBe(2);
-    expect(out).toContain("does not exist");
+    expect(out).toContain(`${paths.$nowhere}:1:1: error: does not exist`);
   });
 });
 
@@ -243,18 +254,46 @@ describe("sluice serve", () => {
   it("ends with 2 and names every bad setting", async () => {
     const { code, err } = await run("serve --port x --host 0.0.0.0", { SLUICE_LOG_LEVEL: "loud" });
     expect(code).toBe(2);
-    for (const name of ["--port", "--host", "SLUICE_LOG_LEVEL"]) expect(err).toContain(name);
+    for (const name of ["--port", "--host", "SLUICE_LOG_LEVEL"]) expect(err).toMatch(new RegExp(`^${name}: `, "m"));
   });
 
   it("ends with 2 on bad policies, every problem with its place", async () => {
-    const { code, err } = await run(`serve --port 0 --config ${bad}`);
+    const { code, err } = await run(`serve --port 0 --config $bad`);
     expect(code).toBe(2);
     expect(err).toContain(`${bad}:3:5 policies[0].limit`);
     expect(err).toContain(`${bad}:4:`);
   });
 
+  it("stops when its terminal is gone, and only then does SIGHUP stop it", async () => {
+    for (const hangUp of ["stop", "reload"] as const) {
+      const signals = new EventEmitter();
+      const ended = run("serve --port 0 --config $good", {}, { signals, hangUp });
+      await expect.poll(() => signals.listenerCount("SIGHUP"), { timeout: 10_000, interval: 5 }).toBe(1);
+      signals.emit("SIGHUP");
+      if (hangUp === "reload") signals.emit("SIGTERM");
+      const { code, err } = await ended;
+      expect(code).toBe(0);
+      expect(err).toContain(`stopped signal=${hangUp === "stop" ? "SIGHUP" : "SIGTERM"}`);
+    }
+  });
+
+  it("promises a denial only where somebody who types will meet it", async () => {
+    const greeting = async (windows: string): Promise<string> => {
+      await writeFile(paths.$surprising!, `policies: [{ id: p, limits: [{ by: [user], windows: [${windows}] }] }]\n`);
+      const signals = new EventEmitter();
+      const ended = run("serve --port 0 --config $surprising", {}, { signals });
+      await expect.poll(() => signals.listenerCount("SIGTERM"), { timeout: 10_000, interval: 5 }).toBe(1);
+      signals.emit("SIGTERM");
+      return (await ended).out;
+    };
+    expect(await greeting("3/m")).toContain("After 3 times it is denied");
+    expect(await greeting("10/s")).not.toContain("it is denied");
+    expect(await greeting("10/s burst 10, 4/h")).toContain("After 4 times it is denied");
+    expect(await greeting("500/h")).not.toContain("it is denied");
+  });
+
   it("ends with 2 and says what to do when the port is taken", async () => {
-    const { code, err } = await run(`serve --port ${new URL(daemon.url).port} --config ${good}`);
+    const { code, err } = await run(`serve --port ${new URL(daemon.url).port} --config $good`);
     expect(code).toBe(2);
     expect(err).toMatch(/cannot listen on port \d+ of 127\.0\.0\.1: .*already.*--port/);
   });

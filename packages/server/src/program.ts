@@ -1,12 +1,14 @@
 import { Command, CommanderError, Option } from "commander";
-import { renderProblem, SluiceError } from "sluice";
+import { SluiceError } from "sluice";
 import { check } from "./commands/check.ts";
 import type { CheckOptions } from "./commands/check-options.ts";
 import { explain } from "./commands/explain.ts";
 import { type LintOptions, policyLint } from "./commands/policy-lint.ts";
-import { type Signals, serve } from "./commands/serve.ts";
+import { serve } from "./commands/serve.ts";
 import { CommandError, type ExitCode, type Terminal } from "./commands/terminal.ts";
-import { parseSettings, type SettingEntry, type Settings, settingsTable } from "./settings.ts";
+import type { HangUp, Signals } from "./early-signals.ts";
+import { renderPolicyProblem } from "./render-policy-problem.ts";
+import { parseSettings, renderSettingProblems, type SettingEntry, type Settings, settingsTable } from "./settings.ts";
 import { version } from "./version.ts";
 
 /** What the outside world is to the program. */
@@ -15,6 +17,8 @@ export interface World {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly terminal: Terminal;
   readonly signals: Signals;
+  /** Absent: `reload`. */
+  readonly hangUp?: HangUp;
 }
 
 /** Runs one command line and answers with its exit code. Never throws. */
@@ -58,7 +62,8 @@ function createProgram(world: World, finish: (code: ExitCode) => void): Command 
       "after",
       `
 Every option has an environment variable; the option wins.
-SIGHUP reloads the policies. SIGTERM and SIGINT finish what is in flight and end with exit code 0.
+SIGHUP reloads the policies; in a terminal, where it tells that the terminal is gone, it stops.
+SIGTERM and SIGINT finish what is in flight and end with exit code 0.
 
 Examples:
   sluice serve --config policies.yaml
@@ -68,8 +73,8 @@ Examples:
   for (const entry of Object.values(settingsTable)) serveCommand.addOption(optionOf(entry));
   serveCommand.action(async (options: Readonly<Record<string, string | true>>) => {
     const reading = parseSettings(env, flagsOf(options));
-    if (reading.kind === "problems") throw new CommandError(reading.problems.map(renderProblem).join("\n"));
-    finish(await serve(reading.settings, terminal, world.signals));
+    if (reading.kind === "problems") throw new CommandError(renderSettingProblems(reading.problems));
+    finish(await serve(reading.settings, terminal, world.signals, world.hangUp));
   });
 
   addCheckOptions(program.command("check <dimension...>").description("Decide a check, here or on a server."))
@@ -133,8 +138,8 @@ function collect(value: string, earlier: readonly string[] = []): readonly strin
   return [...earlier, value];
 }
 
-function optionOf({ flag, value, help, env, fallback }: SettingEntry<unknown>): Option {
-  const otherwise = value === undefined || fallback === undefined ? "" : `, default ${String(fallback)}`;
+function optionOf({ flag, value, help, env, fallback, fallbackText }: SettingEntry<unknown>): Option {
+  const otherwise = value === undefined || fallback === undefined ? "" : `, default ${fallbackText ?? fallback}`;
   return new Option(value === undefined ? flag : `${flag} ${value}`, `${help} (${env}${otherwise})`);
 }
 
@@ -156,7 +161,7 @@ function withConfig<T extends CheckOptions>(options: T, env: World["env"]): T {
 function renderFailure(error: unknown): string {
   if (error instanceof SluiceError && error.problems.length > 0) {
     const count = error.problems.length === 1 ? "1 problem" : `${error.problems.length} problems`;
-    return [...error.problems.map(renderProblem), `${count}; nothing was started or decided`, ""].join("\n");
+    return [...error.problems.map(renderPolicyProblem), `${count}; nothing was started or decided`, ""].join("\n");
   }
   if (error instanceof SluiceError || error instanceof CommandError) return `${error.message}\n`;
   return `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;

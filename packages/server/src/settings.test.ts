@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isLoopback, parseSettings, type Settings } from "./settings.ts";
+import { isLoopback, parseSettings, renderSettingProblems, type Settings } from "./settings.ts";
 
 function settingsOf(env: Record<string, string>, flags: Record<string, string> = {}): Settings {
   const reading = parseSettings(env, flags);
@@ -9,7 +9,7 @@ function settingsOf(env: Record<string, string>, flags: Record<string, string> =
 
 function problemsOf(env: Record<string, string>, flags: Record<string, string> = {}): string[] {
   const reading = parseSettings(env, flags);
-  return reading.kind === "problems" ? reading.problems.map((one) => `${one.path.join(".")}: ${one.message}`) : [];
+  return reading.kind === "problems" ? renderSettingProblems(reading.problems).split("\n") : [];
 }
 
 describe("settings", () => {
@@ -24,6 +24,7 @@ describe("settings", () => {
       maxCounters: 4_000_000,
       maxCounterBytes: 268_435_456,
       maxConnections: 10_000,
+      drainMs: 0,
       idempotencyHeader: false,
       retryJitter: true,
     });
@@ -56,6 +57,16 @@ describe("settings", () => {
     expect(problems.join("\n")).toContain('SLUICE_IDEMPOTENCY_HEADER: is "perhaps"; it should be true or false');
     expect(problems.join("\n")).toContain("--max-connections: ");
     expect(problems.join("\n")).toContain("--config: is empty");
+  });
+
+  it("reads a duration", () => {
+    expect(settingsOf({ SLUICE_DRAIN: "15s" }).drainMs).toBe(15_000);
+    expect(settingsOf({}, { drainMs: "0s" }).drainMs).toBe(0);
+    expect(settingsOf({}, { drainMs: "0" }).drainMs).toBe(0);
+    for (const text of ["15", "-1s", "1h", "soon"])
+      expect(problemsOf({}, { drainMs: text }), text).toEqual([
+        `--drain: is "${text}"; it should be a duration from 0s to 10m, such as 15s`,
+      ]);
   });
 
   it.each(["0.0.0.0", "::", "10.0.0.5", "example.org", "127.evil.example"])(

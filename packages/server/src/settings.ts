@@ -20,6 +20,8 @@ export interface Settings {
   readonly maxCounters: number;
   readonly maxCounterBytes: number;
   readonly maxConnections: number;
+  /** How long to go on accepting after being told to stop, while `/readyz` answers 503 already. */
+  readonly drainMs: number;
   /** Whether the header `X-Idempotency-Key` gives a check its id where the body has none. */
   readonly idempotencyHeader: boolean;
   /** Whether `Retry-After` is lengthened at random, so that who was refused together does not come back together. */
@@ -36,6 +38,8 @@ export interface SettingEntry<T> {
   readonly value: string | undefined;
   readonly help: string;
   readonly fallback: T;
+  /** The fallback as it would be written, where that differs from the value. */
+  readonly fallbackText?: string;
   readonly read: (text: string) => Reading<T>;
 }
 
@@ -115,6 +119,15 @@ export const settingsTable: SettingsTable = {
     fallback: 10_000,
     read: (text) => readWhole(text, 1, 1_000_000),
   },
+  drainMs: {
+    env: "SLUICE_DRAIN",
+    flag: "--drain",
+    value: "<duration>",
+    help: "after SIGTERM, how long to go on accepting while /readyz answers 503 already",
+    fallback: 0,
+    fallbackText: "0s",
+    read: readDrain,
+  },
   idempotencyHeader: {
     env: "SLUICE_IDEMPOTENCY_HEADER",
     flag: "--idempotency-header",
@@ -166,6 +179,7 @@ export function parseSettings(
     maxCounters: read("maxCounters"),
     maxCounterBytes: read("maxCounterBytes"),
     maxConnections: read("maxConnections"),
+    drainMs: read("drainMs"),
     idempotencyHeader: read("idempotencyHeader"),
     retryJitter: read("retryJitter"),
   };
@@ -181,6 +195,11 @@ export function parseSettings(
     });
   }
   return problems.length === 0 ? { kind: "settings", settings } : { kind: "problems", problems };
+}
+
+/** `--port: is "x"; it should be …`, a line each. */
+export function renderSettingProblems(problems: readonly Problem[]): string {
+  return problems.map(({ path, message }) => `${path.join(".")}: ${message}`).join("\n");
 }
 
 /** Whether only this machine can reach the address. */
@@ -200,6 +219,14 @@ function wrong<T>(text: string, expected: string): Reading<T> {
 function readWhole(text: string, least: number, most: number): Reading<number> {
   const value = /^\d[\d_]*$/.test(text) ? Number(text.replaceAll("_", "")) : Number.NaN;
   return value >= least && value <= most ? right(value) : wrong(text, `a whole number from ${least} to ${most}`);
+}
+
+const maxDrainMs = 10 * 60 * 1000;
+
+function readDrain(text: string): Reading<number> {
+  const [, amount, unit = "s"] = /^(\d{1,9})(ms|s|m)$/.exec(text) ?? (text === "0" ? [text, text] : []);
+  const ms = Number(amount) * { ms: 1, s: 1_000, m: 60_000 }[unit as "ms" | "s" | "m"];
+  return ms <= maxDrainMs ? right(ms) : wrong(text, "a duration from 0s to 10m, such as 15s");
 }
 
 function readSwitch(text: string): Reading<boolean> {

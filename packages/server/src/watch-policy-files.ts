@@ -2,6 +2,10 @@ import { type FSWatcher, watch } from "node:fs";
 import { lstat, readdir, readlink, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, parse, resolve, sep } from "node:path";
 import { findPolicyFiles, isPolicyFileName } from "./policy-files.ts";
+import { withDeadline } from "./with-deadline.ts";
+
+export const defaultQuietMs = 100;
+const lookWithinMs = 5_000;
 
 export interface WatchOptions {
   /** How long nothing may change before a change is told. */
@@ -26,7 +30,7 @@ export interface PolicyFilesWatch {
 export async function watchPolicyFiles(
   path: string,
   onChange: () => void,
-  { quietMs = 100, pollMs = 2_000 }: WatchOptions = {},
+  { quietMs = defaultQuietMs, pollMs = 2_000 }: WatchOptions = {},
 ): Promise<PolicyFilesWatch> {
   const watchers = new Map<string, FSWatcher>();
   let quiet: NodeJS.Timeout | undefined;
@@ -43,7 +47,7 @@ export async function watchPolicyFiles(
     const tell = (): void => {
       if (!closed) onChange();
     };
-    void follow().then(tell, tell);
+    void withDeadline(follow(), lookWithinMs, silence).then(tell, tell);
   }
 
   async function follow(): Promise<void> {
@@ -71,19 +75,23 @@ export async function watchPolicyFiles(
   let looking = false;
 
   async function look(): Promise<void> {
-    if (looking) return;
-    looking = true;
-    try {
-      await follow();
-      const now = await findSignature(path);
-      if (now !== seen) changed();
-      seen = now;
-    } finally {
-      looking = false;
-    }
+    await follow();
+    const now = await findSignature(path);
+    if (now !== seen) changed();
+    seen = now;
   }
 
-  const poll = setInterval(() => void look().catch(changed), pollMs).unref();
+  /** A look that hangs is told as a change, so that the caller tries to read and finds out; no other is begun beside it. */
+  async function lookInTime(): Promise<void> {
+    if (looking) return;
+    looking = true;
+    const work = look().finally(() => {
+      looking = false;
+    });
+    await withDeadline(work, lookWithinMs, silence);
+  }
+
+  const poll = setInterval(() => void lookInTime().catch(changed), pollMs).unref();
 
   return {
     close(): void {
@@ -94,6 +102,10 @@ export async function watchPolicyFiles(
       watchers.clear();
     },
   };
+}
+
+function silence(): Error {
+  return new Error("the file system does not answer");
 }
 
 /** A folder, and which names in it matter. */

@@ -1,6 +1,7 @@
-import { type Problem, renderPath, renderProblem, SluiceError } from "sluice";
+import { type Problem, renderPath, SluiceError } from "sluice";
 import { parsePolicyFiles } from "sluice/policy-text";
 import { readPolicyFiles } from "../policy-files.ts";
+import { renderPolicyProblem } from "../render-policy-problem.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
 export interface LintOptions {
@@ -58,7 +59,7 @@ function renderText(findings: readonly Finding[], files: number): string {
   const lines = findings.map(({ severity, problem }) => {
     const { place, ...rest } = problem;
     const where = place === undefined ? "" : `${place.file ?? "(text)"}:${place.line}:${place.column}: `;
-    return `${where}${severity}: ${renderProblem(rest)}`;
+    return `${where}${severity}: ${renderPolicyProblem(rest)}`;
   });
   const summary = `${amount(files, "file")}: ${amount(countOf(findings, "error"), "error")}, ${amount(countOf(findings, "warning"), "warning")}`;
   return `${[...lines, summary].join("\n")}\n`;

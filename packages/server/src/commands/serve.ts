@@ -1,26 +1,29 @@
 import { relative } from "node:path";
-import type { CheckRequest, PolicySet } from "sluice";
+import { type CheckRequest, createLimiter, ManualClock, type PolicySet } from "sluice";
 import { type Daemon, startDaemon } from "../daemon.ts";
-import { exampleCheck, isExemplary } from "../example-check.ts";
+import type { HangUp, Signals } from "../early-signals.ts";
+import { exampleCheck } from "../example-check.ts";
 import type { Settings } from "../settings.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { version } from "../version.ts";
 import { CommandError, type ExitCode, type Terminal } from "./terminal.ts";
 
-/** The part of `process` that tells of signals. */
-export interface Signals {
-  on(signal: NodeJS.Signals, listener: () => void): unknown;
-  off(signal: NodeJS.Signals, listener: () => void): unknown;
-}
-
-/** `sluice serve`: serves until SIGTERM or SIGINT; SIGHUP reloads. A second signal ends it without waiting. */
-export async function serve(settings: Settings, terminal: Terminal, signals: Signals): Promise<ExitCode> {
+/**
+ * `sluice serve`: serves until SIGTERM or SIGINT, or until its terminal is gone; elsewhere SIGHUP reloads. A second signal
+ * ends it without waiting.
+ */
+export async function serve(
+  settings: Settings,
+  terminal: Terminal,
+  signals: Signals,
+  hangUp: HangUp = "reload",
+): Promise<ExitCode> {
   const log = createLogger({ level: settings.logLevel, format: settings.logFormat, ...terminal });
   let daemon: Daemon | undefined;
-  // Listening for signals comes first: one that arrives while we start is obeyed, not died of.
-  const asked = nextStop(signals);
+  // Listening for signals comes first: one that arrives while policies are loaded is obeyed. `main.ts` minds those before.
+  const asked = nextStop(signals, hangUp === "stop" ? [...stopSignals, "SIGHUP"] : stopSignals);
   const reload = (): void => void daemon?.reload();
-  signals.on("SIGHUP", reload);
+  if (hangUp === "reload") signals.on("SIGHUP", reload);
   daemon = await startDaemon({ settings, log, processMetrics: true }).catch((error: unknown) => {
     throw asListenError(error, settings);
   });
@@ -29,14 +32,15 @@ export async function serve(settings: Settings, terminal: Terminal, signals: Sig
   if (settings.logFormat === "text") terminal.stdout.write(renderGreeting(daemon.url, settings.config, policySet));
 
   const signal = await asked;
-  await Promise.race([daemon.close(), nextStop(signals)]);
+  // Nobody is in a hurry in a terminal that is gone, and what started us may hand the news on as a SIGTERM.
+  await Promise.race(signal === "SIGHUP" ? [daemon.close()] : [daemon.close(), nextStop(signals, stopSignals)]);
   signals.off("SIGHUP", reload);
   log.info({ signal }, "stopped");
   return 0;
 }
 
-/** Resolves at the next signal to stop, with the signal. */
-function nextStop(signals: Signals): Promise<NodeJS.Signals> {
+/** Resolves at the next of these signals, with the signal. */
+function nextStop(signals: Signals, names: readonly NodeJS.Signals[]): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     const listen =
       (signal: NodeJS.Signals): (() => void) =>
@@ -44,12 +48,12 @@ function nextStop(signals: Signals): Promise<NodeJS.Signals> {
         for (const [name, listener] of listeners) signals.off(name, listener);
         resolve(signal);
       };
-    const listeners = stopSignals.map((signal) => [signal, listen(signal)] as const);
+    const listeners = names.map((signal) => [signal, listen(signal)] as const);
     for (const [name, listener] of listeners) signals.on(name, listener);
   });
 }
 
-const stopSignals = ["SIGTERM", "SIGINT"] as const;
+const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
 
 /** What a newcomer needs to know: where it listens, where policies come from, and something to try. */
 export function renderGreeting(url: string, config: string | undefined, policySet: PolicySet): string {
@@ -73,11 +77,22 @@ ${renderHint(policySet)}
 `;
 }
 
-/** Where a few requests are enough to be denied, a newcomer may like to see that. */
-function renderHint({ policies }: PolicySet): string {
-  const smallest = policies.find(isExemplary)?.limits.flatMap(({ windows }) => windows.map(({ burst }) => burst)) ?? [];
-  const most = Math.floor(Math.min(...smallest));
-  return most <= 20 ? `\nAfter ${most === 1 ? "once" : `${most} times`} it is denied, with 429 and the reason.\n` : "";
+/** So long must a window be for its denial to be met by who sends requests by hand. */
+const shortestHintedMs = 60_000;
+const mostHinted = 20;
+
+/** Where a few requests are enough to be denied, a newcomer may like to see that. It is tried before it is promised. */
+function renderHint(policySet: PolicySet): string {
+  const limiter = createLimiter({ policies: policySet, clock: new ManualClock() });
+  const check = exampleCheck(policySet);
+  for (let times = 0; times <= mostHinted; times++) {
+    const { allowed, window } = limiter.checkSync(check);
+    if (allowed) continue;
+    if (times === 0 || window === undefined) return "";
+    if (window.per.kind === "ms" && window.per.ms < shortestHintedMs) return "";
+    return `\nAfter ${times === 1 ? "once" : `${times} times`} it is denied, with 429 and the reason.\n`;
+  }
+  return "";
 }
 
 export function renderCurl(url: string, check: CheckRequest): string {

@@ -1,5 +1,6 @@
 import { pino } from "pino";
-import { type Problem, renderProblem } from "sluice";
+import type { Problem } from "sluice";
+import { renderPolicyProblem } from "../render-policy-problem.ts";
 import type { LogFormat, LogLevel } from "../settings.ts";
 
 type Write = (fields: Readonly<Record<string, unknown>>, message: string) => void;
@@ -53,7 +54,7 @@ export function renderLogLine(json: string): string {
   const rest = Object.entries(fields).map(([name, value]) => ` ${name}=${renderValue(value)}`);
   const lines = [`${String(time).slice(11, 19)} ${String(level).padEnd(5)} ${String(message)}${rest.join("")}`];
   for (const problem of Array.isArray(problems) ? (problems as Problem[]) : [])
-    lines.push(`  ${renderProblem(problem)}`);
+    lines.push(`  ${renderPolicyProblem(problem)}`);
   if (typeof err === "object" && err !== null && "stack" in err) lines.push(`  ${String(err.stack)}`);
   return `${lines.join("\n")}\n`;
 }

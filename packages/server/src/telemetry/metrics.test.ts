@@ -8,7 +8,6 @@ const figures = {
   evictedLive: 3,
   clockAnomalies: 1,
   ids: 2,
-  receipts: 0,
   maxCounters: 1000,
 };
 const sources = { counters: () => figures, generation: () => 4 };
@@ -38,6 +37,7 @@ describe("metrics", () => {
 
   it("give no more policies a label than they are told to", async () => {
     const metrics = createMetrics({ version: "1", sources, maxPolicyLabels: 2 });
+    metrics.usePolicies(limiter.snapshot.policySet);
     for (const endpoint of ["/a", "/b", "/c", "/none"])
       metrics.countDecision(limiter.checkSync({ dimensions: { endpoint } }), 0.001);
     const text = await metrics.render();
@@ -47,6 +47,25 @@ describe("metrics", () => {
       "none",
       "other",
     ]);
+  });
+
+  it("forget policies that are gone, whose labels others then have", async () => {
+    const metrics = createMetrics({ version: "1", sources, maxPolicyLabels: 2 });
+    const [a, b, c] = limiter.snapshot.policySet.policies;
+    const labels = async (): Promise<string[]> =>
+      [...(await metrics.render()).matchAll(/^sluice_checks_total\{policy="([^"]*)"/gm)]
+        .map((match) => match[1]!)
+        .sort();
+    const countAll = (): void => {
+      for (const endpoint of ["/a", "/b", "/c"])
+        metrics.countDecision(limiter.checkSync({ dimensions: { endpoint } }), 0.001);
+    };
+    metrics.usePolicies({ policies: [a!, b!, c!] });
+    countAll();
+    metrics.usePolicies({ policies: [b!, c!] });
+    expect(await labels()).toEqual(["b", "other"]);
+    countAll();
+    expect([...new Set(await labels())]).toEqual(["b", "c", "other"]);
   });
 
   it("count previews apart", async () => {

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { Decision, ErrorCode, MemoryCountersStats } from "sluice";
+import type { Decision, ErrorCode, MemoryCountersStats, PolicySet } from "sluice";
 
 /** What the gauges ask for whenever they are scraped. */
 export interface MetricsSources {
@@ -7,7 +7,10 @@ export interface MetricsSources {
   readonly generation: () => number;
 }
 
-export type CounterFigures = MemoryCountersStats & { readonly maxCounters: number };
+export interface CounterFigures
+  extends Pick<MemoryCountersStats, "counters" | "bytes" | "evictedLive" | "clockAnomalies" | "ids"> {
+  readonly maxCounters: number;
+}
 
 export interface Metrics {
   countDecision(decision: Decision, seconds: number): void;
@@ -15,6 +18,10 @@ export interface Metrics {
   /** `route` is a path of the route table, or `unmatched`: never what a stranger typed. */
   countHttpRequest(method: string, route: string, status: number): void;
   countReload(successful: boolean): void;
+  /** A connection that was turned away because there are too many. */
+  countDroppedConnection(): void;
+  /** Gives the policies in force their labels, and forgets the figures of policies that are gone. */
+  usePolicies(policySet: Pick<PolicySet, "policies" | "fallback">): void;
   /** In Prometheus' text format. */
   render(): Promise<string>;
   readonly contentType: string;
@@ -25,7 +32,7 @@ export interface MetricsOptions {
   readonly sources: MetricsSources;
   /** Also report on the process itself: CPU, memory, garbage collection, event loop. */
   readonly process?: boolean;
-  /** Most policies with a label of their own; the rest are counted together as `other`. */
+  /** Most policies with a label of their own, the first ones; the rest are counted together as `other`. */
   readonly maxPolicyLabels?: number;
 }
 
@@ -78,6 +85,11 @@ export function createMetrics({ version, sources, process = false, maxPolicyLabe
     labelNames: ["method", "route", "status"] as const,
     registers,
   });
+  const droppedConnections = new Counter({
+    name: "sluice_http_connections_dropped_total",
+    help: "Connections turned away because too many were open.",
+    registers,
+  });
   const reloads = new Counter({
     name: "sluice_config_reloads_total",
     help: "Times the policies were replaced by changed ones.",
@@ -126,13 +138,10 @@ export function createMetrics({ version, sources, process = false, maxPolicyLabe
     1,
   );
 
-  const policyLabels = new Set<string>();
+  let policyLabels: ReadonlySet<string> = new Set();
   function labelOf(policy: string | undefined): string {
     if (policy === undefined) return "none";
-    if (policyLabels.has(policy)) return policy;
-    if (policyLabels.size >= maxPolicyLabels) return "other";
-    policyLabels.add(policy);
-    return policy;
+    return policyLabels.has(policy) ? policy : "other";
   }
 
   return {
@@ -155,6 +164,17 @@ export function createMetrics({ version, sources, process = false, maxPolicyLabe
       (successful ? reloads : reloadFailures).inc();
       lastReload.set(successful ? 1 : 0);
       if (successful) lastReloadTime.setToCurrentTime();
+    },
+    countDroppedConnection: () => droppedConnections.inc(),
+    usePolicies({ policies, fallback }): void {
+      const labels = new Set(policies.slice(0, maxPolicyLabels).map(({ id }) => id));
+      if (fallback !== undefined) labels.add(fallback.id);
+      for (const policy of policyLabels) {
+        if (labels.has(policy)) continue;
+        for (const allowed of ["true", "false"]) checks.remove({ policy, allowed });
+        shadowDenials.remove({ policy });
+      }
+      policyLabels = labels;
     },
     render: () => registry.metrics(),
     contentType: registry.contentType,
@@ -181,8 +201,13 @@ function scrapedCounters({ counters }: MetricsSources): readonly Scraped[] {
       () => counters().evictedLive,
     ],
     [
+      "sluice_request_ids_cut_short_total",
+      "Request ids forgotten before their time because too many were remembered.",
+      () => counters().idsCutShort,
+    ],
+    [
       "sluice_clock_anomalies_total",
-      "Times the clock stepped back by more than a minute.",
+      "Times the clock stepped back, or the wall clock either way, by more than a minute.",
       () => counters().clockAnomalies,
     ],
   ];

@@ -15,6 +15,7 @@ import {
   type Shape,
   text,
 } from "sluice";
+import { problemOfIp } from "./problem-of-ip.ts";
 
 export const maxChecks = 1_000;
 const maxNameLength = 128;
@@ -25,7 +26,13 @@ export const checkShape: Shape<CheckRequest> = refine(
     {},
     {
       dimensions: described(
-        mapOf(text({ max: maxNameLength }), text({ min: 0, max: maxDimensionLength }), { max: maxDimensions }),
+        refine(
+          mapOf(text({ max: maxNameLength }), text({ min: 0, max: maxDimensionLength }), { max: maxDimensions }),
+          (dimensions, reading) => {
+            const problem = problemOfIp(dimensions.ip);
+            return problem === undefined ? dimensions : reading.problem(problem, "ip");
+          },
+        ),
         "Who asks for what, by name: user, tenant, ip, endpoint, method, or names of your own.",
         { examples: [{ user: "u1", endpoint: "/v1/orders", method: "GET" }] },
       ),

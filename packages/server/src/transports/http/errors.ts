@@ -20,6 +20,7 @@ const titles: Readonly<Record<number, string>> = {
   408: "Request Timeout",
   413: "Content Too Large",
   415: "Unsupported Media Type",
+  417: "Expectation Failed",
   422: "Unprocessable Content",
   431: "Request Header Fields Too Large",
   500: "Internal Server Error",
@@ -38,22 +39,42 @@ export interface ErrorBody {
   readonly problems?: readonly { readonly field: string; readonly message: string }[];
 }
 
+/** Most problems that one error lists. */
+export const maxListedProblems = 20;
+const maxDetailLength = 1_000;
+const maxFieldLength = 256;
+
 export function renderErrorBody(
   status: number,
   code: ErrorCode,
   detail: string,
   problems: readonly Problem[] = [],
+  maxProblems: number = maxListedProblems,
 ): ErrorBody {
-  const body: ErrorBody = { type: "about:blank", title: titles[status] ?? "Error", status, code, detail };
-  if (problems.length === 0) return body;
-  return { ...body, problems: problems.map(({ path, message }) => ({ field: renderPath(path), message })) };
+  const told = cut(maxProblems > 0 ? detail : detail.split("\n", 1)[0]!, maxDetailLength);
+  const body: ErrorBody = { type: "about:blank", title: titles[status] ?? "Error", status, code, detail: told };
+  if (problems.length === 0 || maxProblems === 0) return body;
+  const listed = problems.slice(0, maxProblems).map(({ path, message }) => ({
+    field: cut(renderPath(path), maxFieldLength),
+    message: cut(message, maxDetailLength),
+  }));
+  const left = problems.length - listed.length;
+  if (left > 0) listed.push({ field: "(more)", message: `and ${left} more` });
+  return { ...body, problems: listed };
 }
 
-/** What a caller is told of an error. What we did not foresee is told without particulars. */
-export function renderError(error: unknown): ErrorBody {
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
+}
+
+/**
+ * What a caller is told of an error. What we did not foresee is told without particulars. Answers are not much longer
+ * than what is answered: problems beyond `maxProblems` are counted, not listed.
+ */
+export function renderError(error: unknown, maxProblems: number = maxListedProblems): ErrorBody {
   if (error instanceof SluiceError) {
     const status = statusByCode[error.code];
-    if (status !== 500) return renderErrorBody(status, error.code, error.message, error.problems);
+    if (status !== 500) return renderErrorBody(status, error.code, error.message, error.problems, maxProblems);
   }
   return renderErrorBody(
     500,

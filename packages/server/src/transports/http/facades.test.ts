@@ -15,6 +15,7 @@ const policies = {
     { id: "ip:global", match: { scope: "ip", resource: "global" }, limits: [{ by: ["ip"], windows: ["4/h"] }] },
     { id: "global:api.search", match: { scope: "global" }, limits: [{ windows: ["1000000/h"] }] },
     { id: "user:trickle", match: { resource: "trickle" }, limits: [{ by: ["user"], windows: ["4/s burst 1"] }] },
+    { id: "written", match: { endpoint: "/written", method: "POST" }, limits: [{ by: ["user"], windows: ["1/h"] }] },
     { id: "user:once", match: { resource: "once" }, limits: [{ by: ["user"], windows: ["1 once"] }] },
   ],
 };
@@ -35,7 +36,6 @@ beforeAll(async () => {
         evictedLive: 0,
         clockAnomalies: 0,
         ids: 0,
-        receipts: 0,
         maxCounters: 9,
       }),
       generation: () => 1,
@@ -107,7 +107,62 @@ describe("POST /shouldAllow", () => {
   });
 });
 
+describe("POST /shouldAllow, of scopes and methods", () => {
+  it("takes a method, for policies that ask for one", async () => {
+    const request = { scope: "user", scope_value: user, api: "/written" };
+    expect((await post("/shouldAllow", { ...request, method: "POST" })).body).toMatchObject({ remaining: 0 });
+    expect((await post("/shouldAllow", request)).body).toMatchObject({ remaining: 999 });
+  });
+
+  it.each(["endpoint", "method", "tier", "scope", "resource", "__proto__"])(
+    "refuses the scope %s, which is nobody",
+    async (scope) => {
+      const { status, body } = await post("/shouldAllow", { scope, scope_value: "x", api: "/payments" });
+      expect(status).toBe(400);
+      expect(body.problems).toMatchObject([{ field: "scope" }]);
+    },
+  );
+
+  it("refuses an address that is none, by the caller's own field", async () => {
+    const { status, body } = await post("/shouldAllow", { scope: "ip", scope_value: "junk", api: "/x" });
+    expect(status).toBe(400);
+    expect(body.problems).toMatchObject([{ field: "scope_value" }]);
+    expect(JSON.stringify(body)).not.toContain("dimensions");
+  });
+});
+
 describe("POST /v1/rate-limit", () => {
+  it.each([
+    ["identifier", { scope: "ip", identifier: "junk" }],
+    ["metadata.ip_address", { metadata: { ip_address: "junk" }, limit_hierarchy: [["ip", "global"]] }],
+    ["metadata.ip", { metadata: { ip: "junk" }, limit_hierarchy: [["ip", "global"]] }],
+    ["metadata.tier", { metadata: { tier: "x".repeat(5000) } }],
+    ["scope", { scope: "tier" }],
+    [
+      "limit_hierarchy[1][0]",
+      {
+        limit_hierarchy: [
+          ["user", "api.search"],
+          ["__proto__", "x"],
+        ],
+      },
+    ],
+    [
+      "limit_hierarchy[1]",
+      {
+        limit_hierarchy: [
+          ["user", "api.search"],
+          ["user", "nothing"],
+        ],
+      },
+    ],
+  ])("names what is wrong by the caller's own field: %s", async (field, wrong) => {
+    const { status, body } = await post("/v1/rate-limit", { identifier: user, resource: "api.search", ...wrong });
+    expect(status).toBe(400);
+    expect(body.problems).toMatchObject([{ field }]);
+    expect(JSON.stringify(body)).not.toContain("dimensions");
+  });
+
   it("takes tokens from the policy of the scope and the resource", async () => {
     const { status, headers, body } = await post("/v1/rate-limit", {
       identifier: user,
@@ -207,10 +262,10 @@ describe("a hierarchy of limits", () => {
       tokens_remaining: 3,
       limit_results: {
         "user:api.search": { allowed: true, tokens_remaining: 9, tokens_capacity: 10 },
-        "ip:global": { allowed: true, tokens_remaining: 3, tokens_capacity: 4 },
+        "ip:global": { allowed: true, tokens_remaining: 3, tokens_capacity: 4, degraded: false, degraded_reason: null },
         "global:api.search": { allowed: true, tokens_capacity: 1_000_000 },
       },
-      most_restrictive_limit: { tokens_remaining: 3, tokens_capacity: 4 },
+      most_restrictive_limit: { tokens_remaining: 3, tokens_capacity: 4, degraded: false, degraded_reason: null },
     });
   });
 

@@ -4,17 +4,17 @@ import { SluiceError } from "sluice";
 export const maxBodyBytes: number = 64 * 1024;
 export const maxBatchBodyBytes: number = 1024 * 1024;
 
-/** A body and how many bytes it came in. */
-export interface JsonBody {
-  readonly bytes: number;
-  readonly value: unknown;
-}
-
-export function parseJsonBody(buffer: Buffer): JsonBody {
+export function parseJsonBody(buffer: Buffer): unknown {
   if (buffer.length === 0) throw invalid("the body is empty; it should be a JSON object");
   if (!isUtf8(buffer)) throw invalid("the body is not UTF-8");
+  const value = parseJson(buffer.toString("utf8"));
+  if (value === null) throw invalid("the body is null; it should be a JSON object");
+  return value;
+}
+
+function parseJson(text: string): unknown {
   try {
-    return { bytes: buffer.length, value: JSON.parse(buffer.toString("utf8")) };
+    return JSON.parse(text);
   } catch (error) {
     throw invalid(`the body is not JSON: ${(error as Error).message}`);
   }

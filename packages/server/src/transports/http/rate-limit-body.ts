@@ -1,47 +1,4 @@
-import {
-  boolean,
-  type Decision,
-  integer,
-  type LimitDecision,
-  listOf,
-  mapOf,
-  maxCost,
-  maxDimensionLength,
-  objectOf,
-  refine,
-  type Shape,
-  text,
-} from "sluice";
-
-/** A request in the words of a token bucket. */
-export interface RateLimitRequest {
-  readonly identifier: string;
-  readonly resource: string;
-  readonly tokens?: number;
-  readonly scope?: string;
-  readonly metadata?: Readonly<Record<string, unknown>>;
-  readonly limit_hierarchy?: readonly (readonly [scope: string, resource: string])[];
-  readonly consume?: boolean;
-}
-
-const name = text({ max: 128 });
-const anything: Shape<unknown> = { name: "anything", schema: {}, read: (value) => value };
-const pair: Shape<readonly [scope: string, resource: string]> = refine(
-  listOf(name, { min: 2, max: 2 }),
-  ([scope = "", resource = ""]) => [scope, resource] as const,
-  "a pair of scope and resource",
-);
-
-export const rateLimitShape: Shape<RateLimitRequest> = objectOf(
-  { identifier: text({ max: maxDimensionLength }), resource: name },
-  {
-    tokens: integer({ min: 1, max: maxCost }),
-    scope: name,
-    metadata: mapOf(name, anything, { max: 64 }),
-    limit_hierarchy: listOf(pair, { min: 1, max: 16 }),
-    consume: boolean,
-  },
-);
+import type { Decision, LimitDecision } from "sluice";
 
 /** How one limit stands. What there is no limit for is null, as is a wait that does not help. */
 export interface RateLimitStanding {
@@ -50,11 +7,11 @@ export interface RateLimitStanding {
   readonly tokens_capacity: number | null;
   readonly retry_after_seconds: number | null;
   readonly reset_at: string | null;
+  readonly degraded: boolean;
+  readonly degraded_reason: string | null;
 }
 
 export interface RateLimitBody extends RateLimitStanding {
-  readonly degraded: boolean;
-  readonly degraded_reason: string | null;
   readonly error?: "rate_limit_exceeded" | "storage_unavailable";
   /** `scope:resource` of the limit that denies. */
   readonly blocking_limit?: string | null;
@@ -65,8 +22,8 @@ export interface RateLimitBody extends RateLimitStanding {
 
 /** `limit` is the limit that was asked for; `hierarchy` the policies of all levels, where there are several. */
 export function rateLimitBody(decision: Decision, limit: string, hierarchy?: readonly string[]): RateLimitBody {
-  const { allowed, degraded } = decision;
-  const standing = standingOf(decision, decision.resetAtMs);
+  const { allowed } = decision;
+  const standing = standingOf(decision, decision.resetAtMs, decision.degraded);
   return {
     ...(!allowed && {
       error: decision.reason === "degraded" ? "storage_unavailable" : "rate_limit_exceeded",
@@ -74,8 +31,6 @@ export function rateLimitBody(decision: Decision, limit: string, hierarchy?: rea
       retry_after: secondsOf(decision.retryAfterMs),
     }),
     ...standing,
-    degraded: degraded !== undefined,
-    degraded_reason: degraded ?? null,
     ...(hierarchy !== undefined && {
       ...(allowed && { blocking_limit: null }),
       limit_results: resultsOf(decision, hierarchy),
@@ -86,13 +41,19 @@ export function rateLimitBody(decision: Decision, limit: string, hierarchy?: rea
 
 type Standing = Pick<Decision | LimitDecision, "allowed" | "remaining" | "limit" | "retryAfterMs">;
 
-function standingOf({ allowed, remaining, limit, retryAfterMs }: Standing, resetAtMs?: number): RateLimitStanding {
+function standingOf(
+  { allowed, remaining, limit, retryAfterMs }: Standing,
+  resetAtMs: number | undefined,
+  degraded: string | undefined,
+): RateLimitStanding {
   return {
     allowed,
     tokens_remaining: remaining ?? null,
     tokens_capacity: limit ?? null,
     retry_after_seconds: allowed ? null : secondsOf(retryAfterMs),
     reset_at: resetAtMs === undefined || !Number.isFinite(resetAtMs) ? null : new Date(resetAtMs).toISOString(),
+    degraded: degraded !== undefined,
+    degraded_reason: degraded ?? null,
   };
 }
 
@@ -102,7 +63,8 @@ function resultsOf(decision: Decision, hierarchy: readonly string[]): Readonly<R
   const results: Record<string, RateLimitStanding> = {};
   for (const policy of hierarchy) {
     const [strictest] = (decision.limits ?? []).filter((limit) => limit.policy === policy).sort(byStrictness);
-    if (strictest !== undefined) results[policy] = standingOf(strictest, nowMs + strictest.resetAfterMs);
+    if (strictest === undefined) continue;
+    results[policy] = standingOf(strictest, nowMs + strictest.resetAfterMs, decision.degraded);
   }
   return results;
 }

@@ -29,6 +29,14 @@ function renderOperation(route: Route): Json {
   return {
     operationId: operationId(route),
     summary: route.summary,
+    ...(route.headers !== undefined && {
+      parameters: Object.entries(route.headers).map(([name, description]) => ({
+        name,
+        in: "header",
+        description,
+        schema: { type: "string" },
+      })),
+    }),
     ...(route.bodies !== undefined && {
       requestBody: {
         required: true,
@@ -55,18 +63,21 @@ const errorAnswers: Json = Object.fromEntries(
   ]),
 );
 
-function renderAnswer({ description, content, rateLimitHeaders: withHeaders }: Answer): Json {
+function renderAnswer({ description, content, alsoText, rateLimitHeaders: withHeaders }: Answer): Json {
   const named = withHeaders === true ? Object.keys(rateLimitHeaders) : [];
   return {
     description,
     ...(named.length > 0 && {
       headers: Object.fromEntries(named.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
     }),
-    content:
-      typeof content === "string"
-        ? { [content]: { schema: content === "text/plain" ? { type: "string" } : { type: "object" } } }
-        : { [contentType(content)]: { schema: oneOf(content.map(reference)) } },
+    content: { ...renderContent(content), ...(alsoText === true && renderContent("text/plain")) },
   };
+}
+
+function renderContent(content: Answer["content"]): Json {
+  if (content === "text/plain") return { [content]: { schema: { type: "string" } } };
+  if (content === "application/json") return { [content]: { schema: { type: "object" } } };
+  return { [contentType(content)]: { schema: oneOf(content.map(reference)) } };
 }
 
 function contentType(content: readonly SchemaName[]): string {
@@ -87,11 +98,20 @@ function operationId({ method, path }: Route): string {
   return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
 }
 
+const whole: JsonSchema = { type: "integer" };
+const words: JsonSchema = { type: "string" };
+
+/** What a decision is told by in headers, each where there is something to tell. */
 const rateLimitHeaders: Readonly<Record<string, Json>> = {
-  "X-RateLimit-Limit": { description: "What the limiting window holds", schema: { type: "integer" } },
-  "X-RateLimit-Remaining": { description: "What is left of it", schema: { type: "integer" } },
-  "X-RateLimit-Reset": { description: "When it is full again, in epoch seconds", schema: { type: "integer" } },
-  "RateLimit-Policy": { description: "The limit, as an IETF structured field", schema: { type: "string" } },
-  RateLimit: { description: "How it stands, as an IETF structured field", schema: { type: "string" } },
-  "Retry-After": { description: "Seconds to wait after a denial, where waiting helps", schema: { type: "integer" } },
+  "X-RateLimit-Limit": { description: "What the limiting window holds", schema: whole },
+  "X-RateLimit-Remaining": { description: "What is left of it", schema: whole },
+  "X-RateLimit-Reset": { description: "When it is full again, in epoch seconds", schema: whole },
+  "X-RateLimit-Policy": { description: "The policy that speaks", schema: words },
+  "X-RateLimit-Scope": { description: "Its limit: the name, else the dimensions", schema: words },
+  "X-RateLimit-Warning": { description: "How much is used, near the limit", schema: words },
+  "X-RateLimit-Degraded": { description: "The counters could not be asked", schema: { const: "true" } },
+  "X-RateLimit-Degraded-Reason": { description: "Why not", schema: words },
+  "RateLimit-Policy": { description: "The limit, as an IETF structured field", schema: words },
+  RateLimit: { description: "How it stands, as an IETF structured field", schema: words },
+  "Retry-After": { description: "Seconds to wait after a denial, where waiting helps", schema: whole },
 };

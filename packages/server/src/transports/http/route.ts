@@ -10,6 +10,8 @@ export interface Route {
   readonly handle: Handler;
   /** What a body may be: one of these. Absent where there is none. */
   readonly bodies?: readonly Shape<unknown>[];
+  /** Request headers that are looked at, and what for. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Absent: 64 KiB. */
   readonly maxBodyBytes?: number;
   /** What is answered when all goes well, by status. What goes wrong is the same everywhere. */
@@ -20,5 +22,7 @@ export interface Answer {
   readonly description: string;
   /** One of these schemas, or text of another type. */
   readonly content: readonly SchemaName[] | "text/plain" | "application/json";
+  /** Whether it is given as text as well, to who accepts only that. */
+  readonly alsoText?: boolean;
   readonly rateLimitHeaders?: boolean;
 }

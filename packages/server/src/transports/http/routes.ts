@@ -9,8 +9,10 @@ import { rateLimit } from "./handlers/rate-limit.ts";
 import { readyz } from "./handlers/readyz.ts";
 import { shouldAllow, shouldAllowShape } from "./handlers/should-allow.ts";
 import { maxBatchBodyBytes } from "./json-body.ts";
-import { rateLimitShape } from "./rate-limit-body.ts";
+import { rateLimitShape } from "./rate-limit-request.ts";
 import type { Route } from "./route.ts";
+
+const countersAway = "Denied because the counters are away and the policy fails closed";
 
 /** Every route there is, in the order of the documentation. */
 export const routes: readonly Route[] = [
@@ -20,6 +22,9 @@ export const routes: readonly Route[] = [
     summary: "Decide one check, or a batch of up to 1 000 in order",
     handle: check,
     bodies: [checkShape, batchShape],
+    headers: {
+      "X-Idempotency-Key": "The id of a check that has none, where the server is told to believe this header",
+    },
     maxBodyBytes: maxBatchBodyBytes,
     answers: {
       200: {
@@ -28,7 +33,7 @@ export const routes: readonly Route[] = [
         rateLimitHeaders: true,
       },
       429: { description: "Denied", content: ["Denial"], rateLimitHeaders: true },
-      503: { description: "Denied because the counters are away and the policy fails closed", content: ["Denial"] },
+      503: { description: countersAway, content: ["Denial"], rateLimitHeaders: true },
     },
   },
   {
@@ -37,7 +42,9 @@ export const routes: readonly Route[] = [
     summary: "Tell how the answer to a check would come about, taking nothing",
     handle: explain,
     bodies: [checkShape],
-    answers: { 200: { description: "As JSON; as prose where text/plain is accepted", content: ["Explanation"] } },
+    answers: {
+      200: { description: "As JSON; as prose where text/plain is accepted", content: ["Explanation"], alsoText: true },
+    },
   },
   {
     method: "GET",
@@ -55,6 +62,7 @@ export const routes: readonly Route[] = [
     answers: {
       200: { description: "Allowed", content: ["RateLimitAnswer"], rateLimitHeaders: true },
       429: { description: "Denied", content: ["RateLimitAnswer"], rateLimitHeaders: true },
+      503: { description: countersAway, content: ["RateLimitAnswer"], rateLimitHeaders: true },
     },
   },
   {
@@ -66,6 +74,7 @@ export const routes: readonly Route[] = [
     answers: {
       200: { description: "Allowed", content: ["ShouldAllowAnswer"], rateLimitHeaders: true },
       429: { description: "Denied", content: ["ShouldAllowAnswer"], rateLimitHeaders: true },
+      503: { description: countersAway, content: ["ShouldAllowAnswer"], rateLimitHeaders: true },
     },
   },
   {

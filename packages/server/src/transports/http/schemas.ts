@@ -130,7 +130,10 @@ const error: JsonSchema = object(
     status: integer,
     code: { enum: [...errorCodes] },
     detail: text,
-    problems: list(object({ field: text, message: text })),
+    problems: {
+      ...list(object({ field: text, message: text })),
+      description: "Every field that is wrong, the first 20 of them; then how many more.",
+    },
   },
   "problems",
 );
@@ -141,6 +144,8 @@ const bucketResult = {
   tokens_capacity: nullable(number),
   retry_after_seconds: nullable(number),
   reset_at: nullable({ type: "string", format: "date-time" }),
+  degraded: yesOrNo,
+  degraded_reason: nullable(text),
 } satisfies Readonly<Record<string, JsonSchema>>;
 
 export type SchemaName =
@@ -169,8 +174,6 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
   RateLimitAnswer: object(
     {
       ...bucketResult,
-      degraded: yesOrNo,
-      degraded_reason: nullable(text),
       error: { enum: ["rate_limit_exceeded", "storage_unavailable"] },
       blocking_limit: nullable(text),
       retry_after: nullable(number),

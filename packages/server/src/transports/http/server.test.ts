@@ -33,6 +33,7 @@ const policies = {
 
 /** What went wrong unforeseen, as it was logged. */
 const logged: unknown[] = [];
+const warned: unknown[] = [];
 let status: PolicyStatus = { state: "current", problems: [] };
 let accepting = true;
 let context: HttpContext;
@@ -52,12 +53,12 @@ beforeAll(async () => {
         evictedLive: 0,
         clockAnomalies: 0,
         ids: 0,
-        receipts: 0,
         maxCounters: 9,
       }),
       generation: () => limiter.snapshot.generation,
     },
   });
+  metrics.usePolicies(limiter.snapshot.policySet);
   const decide = createDecide(limiter, metrics);
   context = {
     limiter,
@@ -66,7 +67,7 @@ beforeAll(async () => {
       return decide(request);
     },
     metrics,
-    log: { debug() {}, info() {}, warn() {}, error: (fields) => logged.push(fields) },
+    log: { debug() {}, info() {}, warn: (fields) => warned.push(fields), error: (fields) => logged.push(fields) },
     accepting: () => accepting,
     policyStatus: () => status,
     idempotencyHeader: false,
@@ -251,6 +252,34 @@ describe("a batch", () => {
   });
 });
 
+describe("answers to bad input", () => {
+  const unknownKeys = (count: number): Json =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, 1]));
+
+  it("list twenty problems, and then how many more there are", async () => {
+    const { body } = await post("/v1/check", unknownKeys(50));
+    const problems = body.problems as { field: string; message: string }[];
+    expect(problems).toHaveLength(21);
+    expect(problems[20]).toEqual({ field: "(more)", message: "and 30 more" });
+  });
+
+  it("are not much longer than a batch of it", async () => {
+    const request = JSON.stringify({ checks: Array.from({ length: 1000 }, () => unknownKeys(100)) });
+    const { status, body } = await post("/v1/check", request);
+    expect(status).toBe(200);
+    const answers = body.answers as { error: { detail: string; problems?: unknown[] } }[];
+    expect(answers).toHaveLength(1000);
+    expect(answers.flatMap(({ error }) => error.problems ?? []).length).toBeLessThanOrEqual(210);
+    expect(answers[999]?.error.detail).toBe("100 problems in the check:");
+    expect(JSON.stringify(body).length).toBeLessThan(request.length);
+  });
+
+  it("do not repeat a long key at length", async () => {
+    const { body } = await post("/v1/check", { checks: [{ ["k".repeat(500_000)]: 1 }] });
+    expect(JSON.stringify(body).length).toBeLessThan(5_000);
+  });
+});
+
 describe("bad input", () => {
   it("is answered with 400 and every field that is wrong", async () => {
     const { status, headers, body } = await post("/v1/check", {
@@ -279,10 +308,37 @@ describe("bad input", () => {
     ["dimensions", { dimensions: Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`d${i}`, "x"])) }],
     ["dimensions.user", { dimensions: { user: "x".repeat(4097) } }],
     ["dimensions.ip", { dimensions: { ip: "not an address", endpoint: "/ip" } }],
+    ["dimensions.ip", { dimensions: { ip: "203.0.113.7:80", endpoint: "/elsewhere" } }],
   ])("is named by its field: %s", async (field, request) => {
     const { status, body } = await post("/v1/check", request);
     expect(status).toBe(400);
     expect(body.problems).toMatchObject([{ field }]);
+  });
+
+  it("names an address that is none together with all else", async () => {
+    const { body } = await post("/v1/check", { dimensions: { ip: "junk", user: 7 }, cost: -1 });
+    const fields = (body.problems as { field: string }[]).map((one) => one.field).sort();
+    expect(fields).toEqual(["cost", "dimensions.ip", "dimensions.user"]);
+  });
+
+  it("says that null is null", async () => {
+    expect((await post("/v1/check", "null")).body.detail).toBe("the body is null; it should be a JSON object");
+  });
+
+  it("leaves the connection open where the body was read", async () => {
+    const answers = await sendRaw(
+      "POST /v1/check HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1\r\n\r\n{" +
+        "GET /livez HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+    );
+    expect(answers).toMatch(/^HTTP\/1\.1 400 [\s\S]*HTTP\/1\.1 200 /);
+  });
+
+  it("is refused without Host, and with an Expect that nobody understands, in a problem body", async () => {
+    const without = await sendRaw("GET /livez HTTP/1.1\r\nconnection: close\r\n\r\n");
+    expect(without).toMatch(/^HTTP\/1\.1 400 [\s\S]*application\/problem\+json[\s\S]*"invalid_request"[\s\S]*Host/);
+    expect(await sendRaw("GET /livez HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 /);
+    const expecting = await sendRaw("GET /livez HTTP/1.1\r\nhost: a\r\nexpect: miracles\r\n\r\n");
+    expect(expecting).toMatch(/^HTTP\/1\.1 417 [\s\S]*application\/problem\+json[\s\S]*100-continue/);
   });
 
   it.each(["{", "nonsense", '{"cost":1}}', "[]", "null", "7", '"text"', ""])(
@@ -360,7 +416,9 @@ describe("bad input", () => {
   it("answers what is not HTTP, and headers that are too large, with a problem body", async () => {
     expect(await sendRaw("HELO there\r\n\r\n")).toMatch(/^HTTP\/1\.1 400 .*application\/problem\+json/s);
     const header = `x-long: ${"x".repeat(20_000)}`;
-    expect(await sendRaw(`GET /livez HTTP/1.1\r\nhost: a\r\n${header}\r\n\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
+    expect(await sendRaw(`GET /livez HTTP/1.1\r\nhost: a\r\n${header}\r\n\r\n`)).toMatch(/^HTTP\/1\.1 431 .*16 KiB/s);
+    const headers = Array.from({ length: 150 }, (_, index) => `h${index}: x\r\n`).join("");
+    expect(await sendRaw(`GET /livez HTTP/1.1\r\nhost: a\r\n${headers}\r\n`)).toMatch(/^HTTP\/1\.1 431 .*100 headers/s);
     expect(await sendRaw(`GET /${"x".repeat(20_000)} HTTP/1.1\r\nhost: a\r\n\r\n`)).toMatch(/^HTTP\/1\.1 431 /);
   });
 });
@@ -371,9 +429,27 @@ describe("connections", () => {
     const { hostname, port, href } = new URL(await small.listen());
     const held = connect(Number(port), hostname);
     await new Promise((resolve) => held.once("connect", resolve));
-    await expect(fetch(`${href}livez`)).rejects.toThrow();
+    for (let times = 0; times < 3; times++) await expect(fetch(`${href}livez`)).rejects.toThrow();
     held.destroy();
     await small.close(1_000);
+    expect(await context.metrics.render()).toMatch(/^sluice_http_connections_dropped_total [3-9]$/m);
+    expect(warned).toEqual([{ dropped: 1, maxConnections: 1 }]);
+  });
+
+  it("are cut off where the answer is not read", async () => {
+    const impatient = createHttpServer(context, { host: "127.0.0.1", port: 0, maxConnections: 9, unreadMs: 50 });
+    const { hostname, port } = new URL(await impatient.listen());
+    const socket = connect(Number(port), hostname).on("error", () => {});
+    socket.pause();
+    // More than the buffers of both ends hold.
+    socket.write("GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2_000));
+    // Who does not read learns by writing that the other end is gone.
+    const isCutOff = (): boolean => {
+      if (!socket.destroyed) socket.write("\r\n");
+      return socket.destroyed;
+    };
+    await expect.poll(isCutOff, { timeout: 10_000, interval: 20 }).toBe(true);
+    await impatient.close(1_000);
   });
 });
 

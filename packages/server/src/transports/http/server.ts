@@ -1,9 +1,11 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { SluiceError } from "sluice";
+import { answerClientError, maxHeaderBytes, maxHeaders } from "./client-errors.ts";
 import { type ErrorBody, errorResponse, problemType, renderError, renderErrorBody } from "./errors.ts";
 import type { HttpContext, HttpResponse } from "./exchange.ts";
-import { type JsonBody, maxBodyBytes, parseJsonBody, tooLarge } from "./json-body.ts";
+import { maxBodyBytes, parseJsonBody, tooLarge } from "./json-body.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
 
@@ -11,6 +13,8 @@ export interface HttpServerOptions {
   readonly host: string;
   readonly port: number;
   readonly maxConnections: number;
+  /** How long a client may leave its answer unread. Absent: 30 s. */
+  readonly unreadMs?: number;
 }
 
 export interface HttpServer {
@@ -25,6 +29,7 @@ export interface HttpServer {
 
 const headersWithinMs = 10_000;
 const requestWithinMs = 30_000;
+const logDropsEveryMs = 60_000;
 /** Longer than the usual 60 s of load balancers, so that it is they who hang up. */
 const keepAliveMs = 72_000;
 
@@ -34,7 +39,15 @@ export function createHttpServer(context: HttpContext, options: HttpServerOption
 
   const app = fastify({
     logger: false,
-    http: { maxHeaderSize: 16 * 1024, headersTimeout: headersWithinMs, connectionsCheckingInterval: 1_000 },
+    http: {
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: headersWithinMs,
+      connectionsCheckingInterval: 1_000,
+      // A missing Host is refused below, in our own words.
+      requireHostHeader: false,
+    },
+    // While an answer is being sent; between requests `keepAliveTimeout` takes its place.
+    connectionTimeout: options.unreadMs ?? 30_000,
     bodyLimit: maxBodyBytes,
     requestTimeout: requestWithinMs,
     keepAliveTimeout: keepAliveMs,
@@ -45,16 +58,32 @@ export function createHttpServer(context: HttpContext, options: HttpServerOption
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   });
   app.server.maxConnections = options.maxConnections;
-  app.server.maxHeadersCount = 100;
+  app.server.maxHeadersCount = maxHeaders;
+  app.server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
+    const { status, body } = errorResponse(
+      renderErrorBody(417, "invalid_request", "the only Expect that is understood is 100-continue"),
+    );
+    response.writeHead(status, { "content-type": problemType, connection: "close" }).end(JSON.stringify(body));
+  });
+
+  let dropped = 0;
+  let dropsLoggedMs = -Infinity;
+  app.server.on("drop", () => {
+    dropped++;
+    context.metrics.countDroppedConnection();
+    const nowMs = performance.now();
+    if (nowMs - dropsLoggedMs < logDropsEveryMs) return;
+    context.log.warn(
+      { dropped, maxConnections: options.maxConnections },
+      "connections are turned away: too many are open",
+    );
+    dropsLoggedMs = nowMs;
+    dropped = 0;
+  });
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => {
-    try {
-      done(null, parseJsonBody(body as Buffer));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
+  // Parsed by the handler: an error in here would make Fastify close the connection, although the body was read.
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
 
   function send(reply: FastifyReply, response: HttpResponse): FastifyReply {
     reply.code(response.status);
@@ -74,7 +103,8 @@ export function createHttpServer(context: HttpContext, options: HttpServerOption
   app.setErrorHandler(sendError);
   app.addHook("onRequest", (request, reply, done) => {
     // Before any body is read: what is wrong with a body nobody asked for is of no interest.
-    if (request.is404) send(reply, answerUnrouted(request));
+    if (request.headers.host === undefined && request.raw.httpVersion === "1.1") send(reply, withoutHost);
+    else if (request.is404) send(reply, answerUnrouted(request));
     else done();
   });
   app.addHook("onResponse", (request, reply, done) => {
@@ -87,21 +117,28 @@ export function createHttpServer(context: HttpContext, options: HttpServerOption
       url: route.path,
       bodyLimit: route.maxBodyBytes ?? maxBodyBytes,
       handler: (request, reply) => {
-        const body = request.body as JsonBody | undefined;
-        const answer = route.handle(
-          { body: body?.value, bodyBytes: body?.bytes ?? 0, headers: request.headers },
-          context,
-        );
+        const buffer = request.body as Buffer | undefined;
+        const body = buffer === undefined || route.bodies === undefined ? undefined : parseJsonBody(buffer);
+        const answer = route.handle({ body, bodyBytes: buffer?.length ?? 0, headers: request.headers }, context);
         if (answer instanceof Promise) return answer.then((response) => send(reply, response));
         return send(reply, answer);
       },
     });
   }
 
-  const sockets = new Set<Socket>();
+  /** Every connection, and how many of its requests are not answered yet. */
+  const unanswered = new Map<Socket, number>();
   app.server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
+    unanswered.set(socket, 0);
+    socket.once("close", () => unanswered.delete(socket));
+  });
+  app.server.prependListener("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const add = (change: number): void => {
+      const count = unanswered.get(socket);
+      if (count !== undefined) unanswered.set(socket, count + change);
+    };
+    add(1);
+    response.once("close", () => add(-1));
   });
 
   return {
@@ -114,11 +151,11 @@ export function createHttpServer(context: HttpContext, options: HttpServerOption
     },
     async close(withinMs: number): Promise<number> {
       closing = true;
-      // Node takes a connection that never said anything for a busy one.
-      for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
+      // Node takes a connection that said nothing yet, or half a request line, for a busy one.
+      for (const [socket, count] of unanswered) if (count === 0) socket.destroy();
       let cut = 0;
       const bound = setTimeout(() => {
-        cut = sockets.size;
+        cut = unanswered.size;
         app.server.closeAllConnections();
       }, withinMs);
       await app.close();
@@ -127,6 +164,10 @@ export function createHttpServer(context: HttpContext, options: HttpServerOption
     },
   };
 }
+
+const withoutHost: HttpResponse = errorResponse(
+  renderErrorBody(400, "invalid_request", "the header Host is missing, which every HTTP/1.1 request has"),
+);
 
 function routeOf(request: FastifyRequest): string {
   return request.is404 ? "unmatched" : (request.routeOptions.url ?? "unmatched");
@@ -163,23 +204,3 @@ function bodyOfError(error: FastifyError | Error, request: FastifyRequest): Erro
   if (statusCode >= 400 && statusCode < 500) return renderErrorBody(statusCode, "invalid_request", error.message);
   return renderError(error);
 }
-
-/** Answers what never became a request: malformed, too long or too slow. */
-function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const [status, detail] = clientErrors[error.code ?? ""] ?? [400, "this is not an HTTP/1.1 request"];
-  const { title, ...rest } = renderErrorBody(status, "invalid_request", detail);
-  const body = JSON.stringify({ title, ...rest });
-  socket.end(
-    `HTTP/1.1 ${status} ${title}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  );
-}
-
-const clientErrors: Readonly<Record<string, readonly [status: number, detail: string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "the request did not arrive in time"],
-  HPE_HEADER_OVERFLOW: [431, "the request line and headers may have 16 KiB together"],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "the chunk extensions are too large"],
-};

@@ -3,7 +3,7 @@ import { whenDecided } from "../../../decide.ts";
 import { answerDecision, statusOf } from "../answer-decision.ts";
 import { batchShape, checkShape, isBatch } from "../check-body.ts";
 import { type DecisionBody, decisionBody } from "../decision-body.ts";
-import { type ErrorBody, renderError } from "../errors.ts";
+import { type ErrorBody, maxListedProblems, renderError } from "../errors.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 import { refuseLargeSingle } from "../json-body.ts";
 
@@ -32,26 +32,32 @@ type BatchAnswer =
   | { readonly status: number; readonly decision: DecisionBody }
   | { readonly status: number; readonly error: ErrorBody };
 
+/** Most problems that the errors of one batch list together. */
+const maxBatchProblems = 200;
+
 async function checkBatch(request: HttpRequest, context: HttpContext): Promise<HttpResponse> {
   const { checks } = parseShape(batchShape, request.body, "invalid_request", "the body");
-  const answers = await Promise.all(checks.map((one) => answerOne(one, context)));
-  return { status: 200, body: { answers } };
-}
+  let problemsLeft = maxBatchProblems;
 
-function answerOne(body: unknown, context: HttpContext): BatchAnswer | Promise<BatchAnswer> {
-  const refuse = (error: unknown): BatchAnswer => {
-    const refusal = renderError(error);
+  function refuse(error: unknown): BatchAnswer {
+    const refusal = renderError(error, Math.min(maxListedProblems, problemsLeft));
+    problemsLeft = Math.max(0, problemsLeft - (refusal.problems?.length ?? 0));
     if (refusal.status >= 500) context.log.error({ err: error, route: "/v1/check" }, "a check of a batch failed");
     return { status: refusal.status, error: refusal };
-  };
-  const answer = (decision: Decision): BatchAnswer => ({
-    status: statusOf(decision),
-    decision: decisionBody(decision),
-  });
-  try {
-    const decided = context.decide(parseShape(checkShape, body, "invalid_request", "the check"));
-    return decided instanceof Promise ? decided.then(answer, refuse) : answer(decided);
-  } catch (error) {
-    return refuse(error);
   }
+
+  function answerOne(body: unknown): BatchAnswer | Promise<BatchAnswer> {
+    try {
+      const decided = context.decide(parseShape(checkShape, body, "invalid_request", "the check"));
+      return decided instanceof Promise ? decided.then(answer, refuse) : answer(decided);
+    } catch (error) {
+      return refuse(error);
+    }
+  }
+
+  return { status: 200, body: { answers: await Promise.all(checks.map(answerOne)) } };
+}
+
+function answer(decision: Decision): BatchAnswer {
+  return { status: statusOf(decision), decision: decisionBody(decision) };
 }

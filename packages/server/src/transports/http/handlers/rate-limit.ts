@@ -1,8 +1,9 @@
-import { type PolicySet, parseShape, renderHeaders } from "sluice";
+import { type PolicySet, type Problem, parseShape, renderHeaders, SluiceError } from "sluice";
 import { whenDecided } from "../../../decide.ts";
 import { statusOf } from "../answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
-import { type RateLimitRequest, rateLimitBody, rateLimitShape } from "../rate-limit-body.ts";
+import { rateLimitBody } from "../rate-limit-body.ts";
+import { rateLimitShape } from "../rate-limit-request.ts";
 
 /**
  * POST /v1/rate-limit: a token bucket's words. The limit of a scope and a resource is the policy `scope:resource`; where
@@ -12,8 +13,9 @@ export function rateLimit(request: HttpRequest, context: HttpContext): HttpRespo
   const asked = parseShape(rateLimitShape, request.body, "invalid_request", "the body");
   const limit = `${asked.scope ?? "user"}:${asked.resource}`;
   const hierarchy = asked.limit_hierarchy?.map(([scope, resource]) => `${scope}:${resource}`);
+  if (hierarchy !== undefined) refuseUnknown(hierarchy, context);
   const decided = context.decide({
-    dimensions: dimensionsOf(asked),
+    dimensions: asked.dimensions,
     cost: asked.tokens ?? 1,
     preview: asked.consume === false,
     policies: hierarchy ?? (isPolicy(limit, context) ? [limit] : undefined),
@@ -26,6 +28,16 @@ export function rateLimit(request: HttpRequest, context: HttpContext): HttpRespo
   }));
 }
 
+/** Says which levels are no policies, under the name that the caller has for them. */
+function refuseUnknown(hierarchy: readonly string[], context: HttpContext): void {
+  const problems = hierarchy.flatMap((id, level): Problem[] =>
+    isPolicy(id, context) ? [] : [{ path: ["limit_hierarchy", level], message: `there is no policy ${id}` }],
+  );
+  if (problems.length === 0) return;
+  const missing = problems.map(({ message }) => message).join("; ");
+  throw new SluiceError("policy_not_found", `${missing}. Compare with GET /v1/policies`, problems);
+}
+
 const idsOf = new WeakMap<PolicySet, ReadonlySet<string>>();
 
 function isPolicy(id: string, { limiter }: HttpContext): boolean {
@@ -36,17 +48,4 @@ function isPolicy(id: string, { limiter }: HttpContext): boolean {
     idsOf.set(policySet, ids);
   }
   return ids.has(id);
-}
-
-/** `ip` of a hierarchy is found in the metadata as `ip`, `ip_address` or `ip_id`; `tier` is passed on. */
-function dimensionsOf(asked: RateLimitRequest): Readonly<Record<string, string>> {
-  const { identifier, resource, scope = "user", metadata = {}, limit_hierarchy: levels = [] } = asked;
-  const dimensions: Record<string, string> = {};
-  const pass = (name: string, value: unknown): void => {
-    if (typeof value === "string" || typeof value === "number") dimensions[name] = String(value);
-  };
-  pass("tier", metadata.tier);
-  for (const [level] of levels) pass(level, metadata[level] ?? metadata[`${level}_address`] ?? metadata[`${level}_id`]);
-  dimensions[scope] = identifier;
-  return { ...dimensions, scope, resource, identifier };
 }

@@ -1,4 +1,4 @@
-import { renderProblem } from "sluice";
+import { renderPolicyProblem } from "../../../render-policy-problem.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 
 const maxProblems = 10;
@@ -21,7 +21,7 @@ export function readyz(_request: HttpRequest, context: HttpContext): HttpRespons
       policies: policySet.policies.length,
       ...(problems.length > 0 && {
         problem_count: problems.length,
-        problems: problems.slice(0, maxProblems).map(renderProblem),
+        problems: problems.slice(0, maxProblems).map(renderPolicyProblem),
       }),
     },
   };

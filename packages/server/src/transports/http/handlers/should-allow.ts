@@ -1,24 +1,64 @@
-import { type Decision, maxDimensionLength, objectOf, parseShape, renderHeaders, type Shape, text } from "sluice";
+import {
+  type Decision,
+  described,
+  maxDimensionLength,
+  objectOf,
+  parseShape,
+  refine,
+  renderHeaders,
+  type Shape,
+  text,
+} from "sluice";
 import { whenDecided } from "../../../decide.ts";
 import { statusOf } from "../answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
+import { problemOfIp } from "../problem-of-ip.ts";
 
 interface ShouldAllowRequest {
   readonly scope: string;
   readonly scope_value: string;
   readonly api: string;
+  readonly method?: string;
 }
 
-export const shouldAllowShape: Shape<ShouldAllowRequest> = objectOf({
-  scope: text({ max: 128 }),
-  scope_value: text({ max: maxDimensionLength }),
-  api: text({ max: maxDimensionLength }),
-});
+/** Dimensions that tell what is asked for, not who asks: the first two have fields of their own here. */
+const notScopes: ReadonlySet<string> = new Set([
+  "endpoint",
+  "method",
+  "tier",
+  "scope",
+  "resource",
+  "prefix",
+  "subject",
+  "__proto__",
+]);
+
+const scopeShape = refine(text({ max: 128 }), (scope, reading) =>
+  notScopes.has(scope)
+    ? reading.problem(`must be who is limited, such as user, ip, org or api_key, but is ${JSON.stringify(scope)}`)
+    : scope,
+);
+
+export const shouldAllowShape: Shape<ShouldAllowRequest> = refine(
+  objectOf(
+    {
+      scope: described(scopeShape, "Who is limited: user, ip, org, api_key, or a dimension of your own."),
+      scope_value: text({ max: maxDimensionLength }),
+      api: described(text({ max: maxDimensionLength }), "The endpoint."),
+    },
+    { method: described(text({ max: 32 }), "The HTTP method, for policies that ask for one.") },
+  ),
+  (asked, reading) => {
+    const problem = asked.scope === "ip" ? problemOfIp(asked.scope_value) : undefined;
+    return problem === undefined ? asked : reading.problem(problem, "scope_value");
+  },
+);
 
 /** POST /shouldAllow: may this user, address, organisation or key call this API? */
 export function shouldAllow(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
-  const { scope, scope_value, api } = parseShape(shouldAllowShape, request.body, "invalid_request", "the body");
-  return whenDecided(context.decide({ dimensions: { [scope]: scope_value, endpoint: api } }), (decision) => ({
+  const { scope, scope_value, api, method } = parseShape(shouldAllowShape, request.body, "invalid_request", "the body");
+  const dimensions = { [scope]: scope_value, endpoint: api, ...(method !== undefined && { method }) };
+  return whenDecided(context.decide({ dimensions }), (decision) => ({
     status: statusOf(decision),
     headers: renderHeaders(decision, { random: context.random }),
     body: shouldAllowBody(decision),

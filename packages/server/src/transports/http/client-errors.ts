@@ -1,0 +1,43 @@
+import type { Socket } from "node:net";
+import { problemType, renderErrorBody } from "./errors.ts";
+
+export const maxHeaderBytes: number = 16 * 1024;
+export const maxHeaders = 100;
+
+/** Answers what never became a request: malformed, too long or too slow. */
+export function answerClientError(error: ClientError, socket: Socket): void {
+  if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, told] = clientErrors[error.code ?? ""] ?? [400, "this is not an HTTP/1.1 request"];
+  const detail = typeof told === "string" ? told : told(error, socket);
+  const { title, ...rest } = renderErrorBody(status, "invalid_request", detail);
+  const body = JSON.stringify({ title, ...rest });
+  socket.end(
+    `HTTP/1.1 ${status} ${title}\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}
+
+/** As the parser of Node's HTTP server throws it. */
+interface ClientError {
+  readonly code?: string;
+  /** The chunk that it stumbled over. A `Buffer`, whatever Fastify's types say. */
+  readonly rawPacket?: unknown;
+}
+
+type Detail = string | ((error: ClientError, socket: Socket) => string);
+
+const clientErrors: Readonly<Record<string, readonly [status: number, detail: Detail]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "the request did not arrive in time"],
+  HPE_HEADER_OVERFLOW: [431, overflowOf],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "the chunk extensions are too large"],
+};
+
+/** Node has one error for two bounds; the one on the bytes cannot have been met by fewer bytes than that. */
+function overflowOf({ rawPacket }: ClientError, socket: Socket): string {
+  const lines = Buffer.isBuffer(rawPacket) ? rawPacket.toString("latin1").split("\n").length : 0;
+  return lines > maxHeaders || socket.bytesRead < maxHeaderBytes
+    ? `there are more than ${maxHeaders} headers; ${maxHeaders} are the most`
+    : "the request line and headers have more than 16 KiB together; 16 KiB are the most";
+}
