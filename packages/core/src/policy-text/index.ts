@@ -1,4 +1,3 @@
-export { type MergedSet, mergePolicySets } from "./merge-policy-sets.ts";
 export {
   type ParsedPolicyFiles,
   type ParsedPolicyText,

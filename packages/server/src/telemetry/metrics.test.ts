@@ -7,6 +7,7 @@ const figures = {
   bytes: 448,
   evictedLive: 3,
   clockAnomalies: 1,
+  idsCutShort: 5,
   ids: 2,
   maxCounters: 1000,
 };
@@ -27,6 +28,7 @@ describe("metrics", () => {
       "sluice_counters 7",
       "sluice_counters_max 1000",
       "sluice_counter_evictions_total 3",
+      "sluice_request_ids_cut_short_total 5",
       "sluice_config_generation 4",
       "sluice_config_last_reload_successful 1",
       "sluice_config_reload_failures_total 0",

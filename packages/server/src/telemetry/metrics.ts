@@ -8,7 +8,7 @@ export interface MetricsSources {
 }
 
 export interface CounterFigures
-  extends Pick<MemoryCountersStats, "counters" | "bytes" | "evictedLive" | "clockAnomalies" | "ids"> {
+  extends Pick<MemoryCountersStats, "counters" | "bytes" | "evictedLive" | "clockAnomalies" | "ids" | "idsCutShort"> {
   readonly maxCounters: number;
 }
 

@@ -35,6 +35,7 @@ beforeAll(async () => {
         bytes: 0,
         evictedLive: 0,
         clockAnomalies: 0,
+        idsCutShort: 0,
         ids: 0,
         maxCounters: 9,
       }),
