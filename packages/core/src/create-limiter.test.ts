@@ -150,6 +150,19 @@ describe("state and deny count", () => {
     expect(ask()).toBe("normal"); // 60 %
   });
 
+  it("stays a warning between 70 and 80 %, if it was one", () => {
+    const { limiter, clock } = open(one("20/20s"));
+    const ask = (cost = 1): string => limiter.checkSync({ ...user("u"), cost }).state;
+    expect(ask(15)).toBe("normal");
+    expect(ask(2)).toBe("warning");
+    clock.advance(3000);
+    expect(ask()).toBe("warning"); // 75 %
+    clock.advance(3000);
+    expect(ask()).toBe("normal"); // 65 %
+    clock.advance(0);
+    expect(ask(2)).toBe("normal"); // 75 %, this time from below
+  });
+
   it("counts denied cost in a row, and forgets it at an allowance", () => {
     const { limiter, clock } = open(one("2/s"));
     const ask = (cost: number): number => limiter.checkSync({ ...user("u"), cost }).denyCount;
@@ -348,6 +361,13 @@ describe("matching", () => {
     expect(reason({ method: "POST", tenant: "acme", region: "eu" })).toBe("unlimited");
     expect(reason({ method: "GET", tenant: "other", region: "eu" })).toBe("unlimited");
     expect(reason({ method: "GET", tenant: "acme" })).toBe("unlimited");
+  });
+
+  it("looks anew at what a policy asks to be there, for every request", () => {
+    const { limiter } = open(orders({ match: { endpoint: "/v1", region: "*" } }));
+    const reason = (more: Record<string, string>): string =>
+      limiter.checkSync(user("u", { endpoint: "/v1", ...more })).reason;
+    expect([reason({}), reason({ region: "eu" }), reason({})]).toEqual(["unlimited", "within_limits", "unlimited"]);
   });
 
   it("matches addresses by range", () => {
@@ -603,6 +623,22 @@ describe("addresses as subjects", () => {
     expect(limiter.checkSync({ dimensions: { ip: first } }).allowed).toBe(true);
     expect(limiter.checkSync({ dimensions: { ip: second } }).allowed).toBe(false);
     expect(limiter.checkSync({ dimensions: { ip: "192.0.2.99" } }).allowed).toBe(true);
+  });
+});
+
+describe("the size of an IPv6 network", () => {
+  it("is one customer's /64 unless said otherwise, for subjects in the policies too", () => {
+    const policies = {
+      policies: [{ id: "p", limits: [{ by: ["ip"], windows: "1/h", tiers: { big: { windows: "9/h" } } }] }],
+      subjects: [{ ip: "2001:db8:ff::1", tier: "big" }],
+    };
+    const { limiter } = open(policies, { ipv6PrefixBits: 48 });
+    const ask = (ip: string): unknown => limiter.checkSync({ dimensions: { ip } });
+    expect(ask("2001:db8:1:1::1")).toMatchObject({ allowed: true });
+    expect(ask("2001:db8:1:2::1")).toMatchObject({ allowed: false });
+    expect(ask("2001:db8:ff:ffff::1")).toMatchObject({ limit: 9 });
+    for (const ipv6PrefixBits of [0, 129, 1.5])
+      expect(() => open(policies, { ipv6PrefixBits })).toThrow("ipv6PrefixBits must be");
   });
 });
 

@@ -26,6 +26,7 @@ import type { PolicySet } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import { rawDimension, readDimension } from "./request/read-dimension.ts";
 import { validateRequest } from "./request/validate-request.ts";
+import { defaultIpv6PrefixBits } from "./subject/ip-address.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "./subject/subject-directory.ts";
 
 const maxPreviewCacheMs = 50;
@@ -45,6 +46,7 @@ class SluiceLimiter implements Limiter {
   readonly #epochMs: () => number;
   readonly #states = new SubjectStates();
   readonly #previewCacheMs: number;
+  readonly #ipv6PrefixBits: number;
   readonly #previews = new ExpiringMap<{ readonly answer: TakeAnswer; readonly askedMs: number }>(maxPreviews);
   #snapshot: Snapshot;
 
@@ -52,13 +54,14 @@ class SluiceLimiter implements Limiter {
     this.#clock = options.clock ?? systemClock;
     this.#epochMs = () => this.#clock.epochMs();
     this.counters = options.counters ?? new MemoryCounters({ clock: this.#clock });
-    this.subjects = options.subjects ?? new MemorySubjectDirectory();
+    this.#ipv6PrefixBits = checkedPrefix(options.ipv6PrefixBits ?? defaultIpv6PrefixBits);
+    this.subjects = options.subjects ?? new MemorySubjectDirectory([], this.#ipv6PrefixBits);
     // Asking local counters costs less than remembering their answer.
     this.#previewCacheMs = Math.min(
       options.previewCacheMs ?? (this.counters.local ? 0 : maxPreviewCacheMs),
       maxPreviewCacheMs,
     );
-    this.#snapshot = new Snapshot(policySetFrom(options.policies ?? { policies: [] }), 1);
+    this.#snapshot = new Snapshot(policySetFrom(options.policies ?? { policies: [] }), 1, this.#ipv6PrefixBits);
   }
 
   get snapshot(): SnapshotInfo {
@@ -66,7 +69,7 @@ class SluiceLimiter implements Limiter {
   }
 
   usePolicies(policies: PolicySet | Readonly<Record<string, unknown>>): SnapshotInfo {
-    this.#snapshot = new Snapshot(policySetFrom(policies), this.#snapshot.generation + 1);
+    this.#snapshot = new Snapshot(policySetFrom(policies), this.#snapshot.generation + 1, this.#ipv6PrefixBits);
     this.#previews.clear();
     return this.#snapshot;
   }
@@ -99,7 +102,7 @@ class SluiceLimiter implements Limiter {
     if (limit === undefined) return undefined;
     const dimension = limit.source.by[0]!;
     if (this.subjects.size !== 0 || snapshot.subjects.size !== 0) return undefined;
-    const subject = readDimension(dimensions, dimension);
+    const subject = readDimension(dimensions, dimension, snapshot.ipv6PrefixBits);
     const outcome = counters.takeOne(limit.windows[0]!, subject, cost);
     return this.#spokenBy(limit, limit.windows[0]!, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
   }
@@ -269,6 +272,12 @@ class SluiceLimiter implements Limiter {
       receipt: undefined,
     };
   }
+}
+
+function checkedPrefix(bits: number): number {
+  if (Number.isInteger(bits) && bits >= 1 && bits <= 128) return bits;
+  const message = `must be a whole number from 1 to 128, not ${bits}`;
+  throw new SluiceError("invalid_request", `ipv6PrefixBits ${message}`, [{ path: ["ipv6PrefixBits"], message }]);
 }
 
 function policySetFrom(policies: PolicySet | Readonly<Record<string, unknown>>): PolicySet {

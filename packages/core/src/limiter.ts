@@ -12,6 +12,8 @@ export interface LimiterOptions {
   readonly counters?: CounterStore;
   readonly subjects?: SubjectDirectory;
   readonly clock?: Clock;
+  /** How many bits of an IPv6 address tell subjects apart, 1 … 128. Absent: 64, the network of one customer. */
+  readonly ipv6PrefixBits?: number;
   /** How long a preview may be answered from memory. 0 … 50; absent: 50, and 0 where counters are local. */
   readonly previewCacheMs?: number;
 }

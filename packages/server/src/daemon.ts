@@ -41,7 +41,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { settings, log, closeWithinMs = 10_000, pause = sleep } = options;
   const loaded = settings.config === undefined ? withoutFiles() : await loadPolicies(settings.config);
   const counters = new MemoryCounters({ maxCounters: settings.maxCounters, maxBytes: settings.maxCounterBytes });
-  const limiter = createLimiter({ policies: loaded.policySet, counters, ...previewCacheOf(loaded) });
+  const limiter = createLimiter({
+    policies: loaded.policySet,
+    counters,
+    ipv6PrefixBits: settings.ipv6PrefixBits,
+    ...previewCacheOf(loaded),
+  });
   const metrics = createMetrics({
     version,
     process: options.processMetrics ?? false,

@@ -25,6 +25,7 @@ describe("settings", () => {
       maxCounterBytes: 268_435_456,
       maxConnections: 10_000,
       drainMs: 0,
+      ipv6PrefixBits: 64,
       idempotencyHeader: false,
       retryJitter: true,
     });

@@ -18,6 +18,8 @@ export interface Settings {
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
   readonly maxCounters: number;
+  /** How many bits of an IPv6 address tell subjects apart. */
+  readonly ipv6PrefixBits: number;
   readonly maxCounterBytes: number;
   readonly maxConnections: number;
   /** How long to go on accepting after being told to stop, while `/readyz` answers 503 already. */
@@ -111,6 +113,14 @@ export const settingsTable: SettingsTable = {
     fallback: 256 * 1024 * 1024,
     read: (text) => readWhole(text, 1024 * 1024, 64 * 1024 ** 3),
   },
+  ipv6PrefixBits: {
+    env: "SLUICE_IPV6_PREFIX",
+    flag: "--ipv6-prefix",
+    value: "<bits>",
+    help: "how many bits of an IPv6 address tell subjects apart",
+    fallback: 64,
+    read: (text) => readWhole(text, 1, 128),
+  },
   maxConnections: {
     env: "SLUICE_MAX_CONNECTIONS",
     flag: "--max-connections",
@@ -177,6 +187,7 @@ export function parseSettings(
     logLevel: read("logLevel"),
     logFormat: read("logFormat"),
     maxCounters: read("maxCounters"),
+    ipv6PrefixBits: read("ipv6PrefixBits"),
     maxCounterBytes: read("maxCounterBytes"),
     maxConnections: read("maxConnections"),
     drainMs: read("drainMs"),

@@ -56,12 +56,15 @@ describe("a counter table", () => {
           }
           if (budget.counters !== table.count) expect.fail("the budget has lost count");
         }
+        let live = 0;
         for (const [key, { idleMs, value }] of model) {
           if (idleMs <= nowMs) continue;
+          live += 1;
           const [lo, hi] = key.split(",").map(Number) as [number, number];
           const at = table.find(lo, hi);
           if (at < 0 || table.numbers[at + 1] !== value) expect.fail(`live counter ${key} is gone or changed`);
         }
+        if (table.count < live) expect.fail(`${table.count} counted, ${live} there`);
       }),
       { numRuns: 40 },
     );
@@ -128,7 +131,14 @@ describe("the hash", () => {
         " ",
       ),
       ...["", "\0", "\0\0", "\0\0\0", "\0\0\0\0", "\0".repeat(256), "\u6261\u6463", "\u6261\u6463ab", "ab\u6261\u6463"],
-      ...["abcd\u6261\u6463", "\u6261\u6463abcd", "abcdabcd", "\u6261\u6463\u6261\u6463"],
+      ...[
+        "abcd\u6261\u6463",
+        "abcd\u6261\u6463zz",
+        "\u6261\u6463abcdzz",
+        "\u6261\u6463abcd",
+        "abcdabcd",
+        "\u6261\u6463\u6261\u6463",
+      ],
     ];
     for (const text of texts) {
       hashText(text, hash);

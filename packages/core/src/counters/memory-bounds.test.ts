@@ -50,12 +50,17 @@ describe("memory is bounded", () => {
       policy: "shadow",
       blockForMs: 86_400_000,
     });
-    for (let i = 0; i < 1000; i++) {
-      const subject = `u${i}`;
-      store.take([resolvedLimit(shadow, subject, 1, 1), resolvedLimit(enforced, subject)]);
-      const { outcomes } = store.take([resolvedLimit(shadow, subject, 1, 1), resolvedLimit(enforced, subject)]);
-      // Its own counter may have been dropped for lack of room, but never holds what another took.
-      expect([998, 999]).toContain(outcomes[1]!.remaining);
+    for (let i = 0; i < 3000; i++) {
+      const cost = 1 + (i % 100);
+      const asked = [resolvedLimit(shadow, `u${i}`, 1, 1), resolvedLimit(enforced, `u${i}`, cost)];
+      store.take(asked);
+      store.take(asked);
+    }
+    // Counters may have been dropped for lack of room, but none holds what another subject took.
+    for (let i = 0; i < 3000; i++) {
+      const { remaining } = store.peek([resolvedLimit(enforced, `u${i}`)]).outcomes[0]!;
+      const cost = 1 + (i % 100);
+      expect([1000, 1000 - cost, 1000 - 2 * cost]).toContain(remaining);
     }
   });
 
@@ -146,6 +151,16 @@ describe("the clock", () => {
 });
 
 describe("the wall clock moved", () => {
+  it("leaves the end of a window in use where it is, also for takes after the step", () => {
+    const { store, clock } = open({});
+    const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(10, 3_600_000)] });
+    store.take([resolvedLimit(limit, "u", 5)]);
+    clock.stepWall(60_000);
+    clock.advance(1000);
+    expect(store.take([resolvedLimit(limit, "u", 1)]).outcomes[0]!.resetAfterMs).toBe(3_599_000);
+    expect(store.take([resolvedLimit(limit, "v", 1)]).outcomes[0]!.resetAfterMs).toBe(3_539_000);
+  });
+
   it.each(["fixed_window", "sliding_window"] as const)(
     "neither gives a subject of a %s anything nor keeps it out for longer",
     (algorithm) => {

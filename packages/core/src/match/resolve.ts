@@ -64,7 +64,7 @@ export function resolve(
     const group = policy.enforced ? 0 : i + 1;
     const before = limits.length;
     for (const limit of policy.limits) {
-      const values = valuesOf(limit, dimensions, path);
+      const values = valuesOf(limit, dimensions, path, snapshot.ipv6PrefixBits);
       if (limit.source.missing === "share" || !values.includes("")) {
         const windows =
           anybodyKnown || limit.tiers.size > 0
@@ -99,14 +99,14 @@ function costOf(policy: CompiledPolicy, request: CheckRequest, match: EndpointMa
 }
 
 /** The values of the limit's dimensions; "" for one that is missing. */
-function valuesOf(limit: CompiledLimit, dimensions: Dimensions, path: string): string[] {
+function valuesOf(limit: CompiledLimit, dimensions: Dimensions, path: string, ipv6PrefixBits: number): string[] {
   const { by } = limit.source;
   const values: string[] = [];
   for (let i = 0; i < by.length; i++) {
     const segment = limit.segments[i]!;
     // A policy that was asked for by name need not match the path, and then takes what it is given.
     const fromPath = segment < 0 ? undefined : segmentsOf(path)[segment];
-    values.push(fromPath ?? readDimension(dimensions, by[i]!));
+    values.push(fromPath ?? readDimension(dimensions, by[i]!, ipv6PrefixBits));
   }
   return values;
 }

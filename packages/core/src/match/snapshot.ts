@@ -46,6 +46,8 @@ export class Snapshot {
   readonly policySet: PolicySet;
   readonly subjects: SubjectDirectory;
   readonly fallback: CompiledPolicy | undefined;
+  /** How many bits of an IPv6 address tell subjects apart. */
+  readonly ipv6PrefixBits: number;
   readonly #byId = new Map<string, CompiledPolicy>();
   readonly #domains = new Map<string, DomainIndex>();
   /** The domain of nearly every request, found without looking it up. */
@@ -53,10 +55,11 @@ export class Snapshot {
   /** Stands for every domain without policies. */
   readonly #emptyDomain = new DomainIndex();
 
-  constructor(policySet: PolicySet, generation: number) {
+  constructor(policySet: PolicySet, generation: number, ipv6PrefixBits: number) {
     this.generation = generation;
+    this.ipv6PrefixBits = ipv6PrefixBits;
     this.policySet = policySet;
-    this.subjects = new MemorySubjectDirectory(policySet.subjects);
+    this.subjects = new MemorySubjectDirectory(policySet.subjects, ipv6PrefixBits);
     this.fallback = policySet.fallback === undefined ? undefined : compilePolicy(policySet.fallback);
     this.#domains.set("default", this.#defaultDomain);
     for (const policy of policySet.policies) {

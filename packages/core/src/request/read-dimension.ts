@@ -1,6 +1,6 @@
 import { SluiceError } from "../errors.ts";
 import { canonicalValue } from "../subject/canonical-value.ts";
-import { ipSubject } from "../subject/ip-address.ts";
+import { defaultIpv6PrefixBits, ipSubject } from "../subject/ip-address.ts";
 import { joinSubject } from "../subject/join-subject.ts";
 import { type CheckRequest, maxDimensionLength } from "./check-request.ts";
 
@@ -22,12 +22,16 @@ export function rawDimension(dimensions: Dimensions, name: string): string {
 }
 
 /** A dimension as it is counted by: addresses and endpoints in the one form that all their spellings share. */
-export function readDimension(dimensions: Dimensions, name: string): string {
-  if (name === "subject") return readSubject(dimensions);
+export function readDimension(
+  dimensions: Dimensions,
+  name: string,
+  ipv6PrefixBits: number = defaultIpv6PrefixBits,
+): string {
+  if (name === "subject") return readSubject(dimensions, ipv6PrefixBits);
   const value = rawDimension(dimensions, name);
   if (value === "") return value;
   if (name !== "ip") return canonicalValue(name, value);
-  const subject = ipSubject(value);
+  const subject = ipSubject(value, ipv6PrefixBits);
   if (subject === undefined) throw badDimension("ip", `is not an IP address: ${JSON.stringify(value.slice(0, 64))}`);
   return subject;
 }
@@ -44,9 +48,9 @@ const describing: ReadonlySet<string> = new Set([
   "prefix",
 ]);
 
-function readSubject(dimensions: Dimensions): string {
+function readSubject(dimensions: Dimensions, ipv6PrefixBits: number): string {
   for (const name of identifying) {
-    const value = readDimension(dimensions, name);
+    const value = readDimension(dimensions, name, ipv6PrefixBits);
     if (value !== "") return `${name}:${value}`;
   }
   const own = Object.keys(dimensions).filter((name) => !describing.has(name));

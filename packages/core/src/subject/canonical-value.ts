@@ -5,10 +5,10 @@ import { ipSubject } from "./ip-address.ts";
  * The one form that all spellings of a value share, and that it is counted by. What should be an address and is none
  * stays as it is.
  */
-export function canonicalValue(dimension: string, value: string): string {
+export function canonicalValue(dimension: string, value: string, ipv6PrefixBits?: number): string {
   switch (dimension) {
     case "ip":
-      return ipSubject(value) ?? value;
+      return ipSubject(value, ipv6PrefixBits) ?? value;
     case "endpoint":
       return normalizeEndpoint(value);
     case "method":

@@ -65,12 +65,15 @@ export function maskIp(ip: IpAddress, prefixBits: number): IpAddress {
   return { family: "ipv6", groups: ip.groups.map((group, index) => group & ipv6GroupMask(prefixBits, index)) };
 }
 
+/** A network of this size belongs to one customer, who may take any address in it. */
+export const defaultIpv6PrefixBits = 64;
+
 /**
  * Who an address stands for when it is counted: an IPv4 address is itself, an IPv6 address its network, because a
  * client may take any address inside it. Undefined for what is not an address. Canonical IPv4 text comes back as the
  * same string.
  */
-export function ipSubject(text: string, ipv6PrefixBits = 64): string | undefined {
+export function ipSubject(text: string, ipv6PrefixBits: number = defaultIpv6PrefixBits): string | undefined {
   if (!(Number.isInteger(ipv6PrefixBits) && ipv6PrefixBits >= 0 && ipv6PrefixBits <= 128)) {
     throw new RangeError(`ipv6PrefixBits is ${ipv6PrefixBits}; it must be a whole number from 0 to 128`);
   }

@@ -15,8 +15,11 @@ export interface SubjectDirectory {
 /** A directory in memory. Entries from a policy file and entries set while running live side by side; the latter win. */
 export class MemorySubjectDirectory implements SubjectDirectory {
   readonly #byDimension = new Map<string, Map<string, SubjectEntry>>();
+  readonly #ipv6PrefixBits: number | undefined;
 
-  constructor(entries: readonly SubjectEntry[] = []) {
+  /** `ipv6PrefixBits` is that of the limiter it is used by. */
+  constructor(entries: readonly SubjectEntry[] = [], ipv6PrefixBits?: number) {
+    this.#ipv6PrefixBits = ipv6PrefixBits;
     for (const entry of entries) this.set(entry);
   }
 
@@ -29,7 +32,7 @@ export class MemorySubjectDirectory implements SubjectDirectory {
   }
 
   set(written: SubjectEntry): void {
-    const entry = { ...written, value: canonicalValue(written.dimension, written.value) };
+    const entry = { ...written, value: this.#canonical(written.dimension, written.value) };
     let byValue = this.#byDimension.get(entry.dimension);
     if (byValue === undefined) {
       byValue = new Map();
@@ -39,20 +42,24 @@ export class MemorySubjectDirectory implements SubjectDirectory {
   }
 
   setTier(dimension: string, value: string, tier: string): void {
-    const known = this.find(dimension, canonicalValue(dimension, value));
+    const known = this.find(dimension, this.#canonical(dimension, value));
     this.set({ dimension, value, tier, limits: known?.limits ?? [] });
   }
 
   /** Adds a custom limit, or with `untilMs` a temporary override, in place of one for the same policy and limit. */
   setLimit(dimension: string, value: string, limit: SubjectLimit): void {
-    const known = this.find(dimension, canonicalValue(dimension, value));
+    const known = this.find(dimension, this.#canonical(dimension, value));
     const others = (known?.limits ?? []).filter((one) => one.policy !== limit.policy || one.limit !== limit.limit);
     this.set({ ...known, dimension, value, limits: [...others, limit] });
   }
 
   delete(dimension: string, value: string): void {
     const byValue = this.#byDimension.get(dimension);
-    byValue?.delete(canonicalValue(dimension, value));
+    byValue?.delete(this.#canonical(dimension, value));
     if (byValue?.size === 0) this.#byDimension.delete(dimension);
+  }
+
+  #canonical(dimension: string, value: string): string {
+    return canonicalValue(dimension, value, this.#ipv6PrefixBits);
   }
 }
