@@ -183,6 +183,47 @@ describe("retry-after is exact: refused before it, allowed at it", () => {
   }
 });
 
+describe("retry-after of the sliding window is exact where division is not", () => {
+  it("for limits, lengths and costs of any size", () => {
+    const call = fc.record({ afterMs: fc.nat(3000), share: fc.double({ min: 0, max: 1, noNaN: true }) });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 5000 }),
+        fc.integer({ min: 1, max: 5000 }),
+        fc.array(call, { maxLength: 30 }),
+        (limit, per, traffic) => {
+          const { clock, take, peek } = open("sliding_window", [windowOf(limit, per)]);
+          for (const { afterMs, share } of traffic) {
+            clock.advance(afterMs);
+            const cost = Math.max(1, Math.round(share * limit));
+            const { taken, outcomes } = take(cost);
+            if (taken) continue;
+            clock.advance(outcomes[0]!.retryAfterMs - 1);
+            if (peek(cost).outcomes[0]!.fits === "now")
+              expect.fail(`${cost} of ${limit}/${per}ms passes before its time`);
+            clock.advance(1);
+            if (peek(cost).outcomes[0]!.fits !== "now")
+              expect.fail(`${cost} of ${limit}/${per}ms does not pass in time`);
+          }
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  it("for 777/s, whose seventh parts a double cannot hold", () => {
+    for (let cost = 1; cost <= 777; cost++) {
+      const { clock, take, peek } = open("sliding_window", [windowOf(777, 1000)]);
+      take(777);
+      const { retryAfterMs } = peek(cost).outcomes[0]!;
+      clock.advance(retryAfterMs - 1);
+      if (peek(cost).outcomes[0]!.fits === "now") expect.fail(`${cost} passes before its time`);
+      clock.advance(1);
+      if (peek(cost).outcomes[0]!.fits !== "now") expect.fail(`${cost} does not pass in time`);
+    }
+  });
+});
+
 describe("remaining is exactly the largest cost that passes", () => {
   for (const algorithm of all) {
     it(algorithm, () => {

@@ -324,25 +324,13 @@ export const conversations: readonly Conversation[] = [
     ],
   },
   {
-    name: "several windows, 4/10ms and 1000/h, once much of the hour is used",
+    name: "several windows, 50/10ms and 120/h, once much of the hour is used",
     algorithm: "fixed_window",
-    windows: [windowOf(400, 10), windowOf(1000, hour)],
+    windows: [windowOf(50, 10), windowOf(120, hour)],
     steps: [
-      { at: 0, cost: 400, answer: "allowed", remaining: 0, because: "nothing is left of the short one" },
-      {
-        at: 10,
-        cost: 300,
-        answer: "allowed",
-        remaining: 100,
-        because: "100 of 400 is a smaller share than 300 of 1000",
-      },
-      {
-        at: 20,
-        cost: 100,
-        answer: "allowed",
-        remaining: 200,
-        because: "200 of 1000 is a smaller share than 300 of 400",
-      },
+      { at: 0, cost: 50, answer: "allowed", remaining: 0, because: "nothing is left of the short one" },
+      { at: 10, cost: 10, answer: "allowed", remaining: 60, because: "60 of 120 is a smaller share than 40 of 50" },
+      { at: 10, cost: 30, answer: "allowed", remaining: 10, because: "10 of 50 is a smaller share than 30 of 120" },
     ],
   },
   {
