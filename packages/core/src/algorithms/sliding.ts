@@ -48,7 +48,8 @@ function fitsAfter(window: CompiledWindow, at: SlidingState, cost: number, nowMs
 /**
  * The wait in closed form. If the current count leaves room, the previous one has to fade to
  * `capacity − current − cost`; if it does not, the wait goes on into the next window, where the current count becomes
- * the one that fades.
+ * the one that fades. Counts and lengths are whole numbers and instants are on the time grid, so where the quotient does
+ * not come out even the wait does not either, and rounding up lands on the right millisecond.
  */
 function waitMs(window: CompiledWindow, at: SlidingState, cost: number, nowMs: number): number {
   const { capacity, perMs } = window;
@@ -58,11 +59,7 @@ function waitMs(window: CompiledWindow, at: SlidingState, cost: number, nowMs: n
     room >= 0
       ? untilEndMs - (room * perMs) / at.previous
       : untilEndMs + perMs - ((capacity - cost) * perMs) / at.current;
-  let wholeMs = Math.max(1, Math.ceil(exactMs));
-  // Division may land a hair to either side of the millisecond at which `fitsAfter` turns.
-  if (wholeMs > 1 && fitsAfter(window, at, cost, nowMs, wholeMs - 1)) wholeMs -= 1;
-  else if (!fitsAfter(window, at, cost, nowMs, wholeMs)) wholeMs += 1;
-  return wholeMs;
+  return Math.ceil(exactMs);
 }
 
 function left(window: CompiledWindow, at: SlidingState, nowMs: number): number {

@@ -42,7 +42,7 @@ describe("memory is bounded", () => {
   });
 
   it("with blocks of shadow policies too, which disturb nobody's counter", () => {
-    const { store } = open({ maxCounters: 300 });
+    const { store } = open({ maxCounters: 1100 });
     const enforced = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 86_400_000)], policy: "enforced" });
     const shadow = compileTestLimit({
       algorithm: "gcra",
@@ -50,14 +50,14 @@ describe("memory is bounded", () => {
       policy: "shadow",
       blockForMs: 86_400_000,
     });
-    for (let i = 0; i < 3000; i++) {
+    for (let i = 0; i < 6000; i++) {
       const cost = 1 + (i % 100);
       const asked = [resolvedLimit(shadow, `u${i}`, 1, 1), resolvedLimit(enforced, `u${i}`, cost)];
       store.take(asked);
       store.take(asked);
     }
     // Counters may have been dropped for lack of room, but none holds what another subject took.
-    for (let i = 0; i < 3000; i++) {
+    for (let i = 0; i < 6000; i++) {
       const { remaining } = store.peek([resolvedLimit(enforced, `u${i}`)]).outcomes[0]!;
       const cost = 1 + (i % 100);
       expect([1000, 1000 - cost, 1000 - 2 * cost]).toContain(remaining);
