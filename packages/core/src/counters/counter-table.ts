@@ -58,11 +58,13 @@ export class CounterTable {
     return this.#place(lo, keyOf(hi), nowMs);
   }
 
-  /** Notes how much of its limit a counter has used: 0 … 1, anything beyond counts as 1. */
-  setUsed(at: number, share: number): void {
+  /** Notes how much of its limit a counter has left: 0 … 1, anything below counts as 0. */
+  setLeft(at: number, share: number): void {
     const { hashes } = this.#arrays;
     const hi = 2 * at - 1;
-    hashes[hi] = (hashes[hi]! & keyMask) | (share >= 1 ? maxLevel : share * maxLevel);
+    const level = share <= 0 ? maxLevel : maxLevel - ((share * maxLevel) | 0);
+    const marked = (hashes[hi]! & keyMask) | level;
+    if (hashes[hi] !== marked) hashes[hi] = marked;
   }
 
   delete(at: number): void {

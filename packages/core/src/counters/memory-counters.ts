@@ -269,7 +269,7 @@ export class MemoryCounters implements CounterStore {
     const foundAt = this.#findBlock(limit);
     const { lo, hi } = this.#subject;
     const at = foundAt >= 0 ? foundAt : this.#blocks.insert(lo ^ limit.blockHashLo, hi ^ limit.blockHashHi, nowMs);
-    this.#blocks.setUsed(at, 1);
+    this.#blocks.setLeft(at, 0);
     this.#blocks.numbers[at] = nowMs + limit.blockForMs;
     step.newlyBlockedMs = limit.blockForMs;
     return foundAt < 0;

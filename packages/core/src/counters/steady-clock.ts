@@ -15,13 +15,13 @@ export class SteadyClock {
   #steadyingMs = 0;
   #lastMs: number;
   #originMs: number;
-  #anchoredMs: number;
+  #anchorAtMs: number;
   #anomalies = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#lastMs = floorToGrid(clock.nowMs());
-    this.#anchoredMs = this.#lastMs;
+    this.#anchorAtMs = this.#lastMs + anchorEveryMs;
     this.#originMs = Math.round(clock.epochMs() - this.#lastMs);
   }
 
@@ -36,22 +36,27 @@ export class SteadyClock {
   }
 
   now(): number {
-    let nowMs = floorToGrid(this.#clock.nowMs() + this.#steadyingMs);
-    if (nowMs < this.#lastMs) {
-      const backMs = this.#lastMs - nowMs;
-      if (backMs > anomalyMs) this.#anomalies += 1;
-      this.#steadyingMs += backMs;
-      nowMs = this.#lastMs;
-      this.#originMs = Math.round(this.#clock.epochMs() - nowMs);
-    }
+    const nowMs = floorToGrid(this.#clock.nowMs() + this.#steadyingMs);
+    if (nowMs < this.#lastMs) return this.#standStill(nowMs);
     this.#lastMs = nowMs;
-    if (nowMs - this.#anchoredMs >= anchorEveryMs) {
-      this.#anchoredMs = nowMs;
-      const originMs = Math.round(this.#clock.epochMs() - nowMs);
-      const movedMs = Math.abs(originMs - this.#originMs);
-      if (movedMs > anomalyMs) this.#anomalies += 1;
-      if (movedMs > anchorToleranceMs) this.#originMs = originMs;
-    }
+    if (nowMs >= this.#anchorAtMs) this.#anchor(nowMs);
     return nowMs;
+  }
+
+  /** The clock stepped back: it goes on from where it was. */
+  #standStill(nowMs: number): number {
+    const backMs = this.#lastMs - nowMs;
+    if (backMs > anomalyMs) this.#anomalies += 1;
+    this.#steadyingMs += backMs;
+    this.#originMs = Math.round(this.#clock.epochMs() - this.#lastMs);
+    return this.#lastMs;
+  }
+
+  #anchor(nowMs: number): void {
+    this.#anchorAtMs = nowMs + anchorEveryMs;
+    const originMs = Math.round(this.#clock.epochMs() - nowMs);
+    const movedMs = Math.abs(originMs - this.#originMs);
+    if (movedMs > anomalyMs) this.#anomalies += 1;
+    if (movedMs > anchorToleranceMs) this.#originMs = originMs;
   }
 }

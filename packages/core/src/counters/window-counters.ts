@@ -79,7 +79,7 @@ export class WindowCounters {
     const table = this.#tableOf(window.kind);
     const at = foundAt >= 0 ? foundAt : this.#place(window.kind, lo, hi, nowMs);
     const { numbers } = table;
-    table.setUsed(at, 1 - verdict.remainingAfter / window.capacity);
+    table.setLeft(at, verdict.remainingAfter / window.capacity);
     numbers[at] = verdict.word0;
     if (window.kind === "count" || window.kind === "sliding") numbers[at + 1] = verdict.word1;
     if (window.kind === "sliding") numbers[at + 2] = verdict.word2;
@@ -99,7 +99,7 @@ export class WindowCounters {
     const arrivalMs = takeArrival(window, foundAt < 0 ? neverArrived : table.numbers[foundAt]!, cost, nowMs, into);
     if (arrivalMs === undefined) return false;
     const at = foundAt < 0 ? table.insert(lo, hi, nowMs) : foundAt;
-    table.setUsed(at, 1 - into.remaining / window.capacity);
+    table.setLeft(at, into.remaining / window.capacity);
     table.numbers[at] = arrivalMs;
     return foundAt < 0;
   }
@@ -137,7 +137,7 @@ export class WindowCounters {
         });
     }
     const { remaining } = this.verdict(window, at, 1, nowMs, originMs);
-    table.setUsed(at, 1 - remaining / window.capacity);
+    table.setLeft(at, remaining / window.capacity);
     return fresh;
   }
 

@@ -81,7 +81,7 @@ export class SubjectStates {
       return;
     }
     const at = foundAt >= 0 ? foundAt : this.#table.insert(this.#hash.lo, this.#hash.hi, seen.nowMs);
-    this.#table.setUsed(at, state === "throttled" ? 1 : 0.5);
+    this.#table.setLeft(at, state === "throttled" ? 0 : 0.5);
     const { numbers } = this.#table;
     numbers[at] = seen.nowMs + Math.max(seen.resetAfterMs, 1000);
     numbers[at + 1] = states.indexOf(state);

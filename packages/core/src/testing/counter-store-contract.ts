@@ -1,6 +1,6 @@
 import type { CounterStore, LimitOutcome, TakeAnswer } from "../counters/counter-store.ts";
 import { SluiceError } from "../errors.ts";
-import type { Algorithm } from "../policy/policy.ts";
+import { type Algorithm, algorithms } from "../policy/policy.ts";
 import { type Conversation, conversations, type Step } from "./conversations.ts";
 import { compileTestLimit, resolvedLimit, windowOf } from "./test-limit.ts";
 
@@ -20,15 +20,6 @@ function expectEqual(actual: unknown, expected: unknown, because: string): void 
   const [got, wanted] = [JSON.stringify(actual), JSON.stringify(expected)];
   if (got !== wanted) throw new Error(`expected ${wanted}, got ${got}: ${because}`);
 }
-
-const algorithms: readonly Algorithm[] = [
-  "gcra",
-  "token_bucket",
-  "leaky_bucket",
-  "fixed_window",
-  "sliding_window",
-  "sliding_log",
-];
 
 function only(answer: TakeAnswer): LimitOutcome {
   expectEqual(answer.outcomes.length, 1, "one outcome per resolved limit");
