@@ -12,8 +12,8 @@ import {
   usedOf,
 } from "./decision/combine-outcomes.ts";
 import type { Decision, ShadowDenial } from "./decision/decision.ts";
-import { degradedDecision } from "./decision/degraded-decision.ts";
 import { SubjectStates, untroubled } from "./decision/subject-states.ts";
+import { degradedDecision, refusedDecision, unlimitedDecision } from "./decision/uncounted-decision.ts";
 import { SluiceError } from "./errors.ts";
 import { explain } from "./explain.ts";
 import type { Explanation, Limiter, LimiterOptions, SnapshotInfo } from "./limiter.ts";
@@ -196,12 +196,12 @@ class SluiceLimiter implements Limiter {
     const { limits, refusals } = resolution;
     const preview = request.preview === true;
     const refusal = refusals.length === 0 ? undefined : refusals.find((one) => one.policy.enforced);
-    if (refusal !== undefined) return refusedDecision(request, refusal, preview, shadowRefusals(refusals));
-    if (answer === undefined) return unlimitedDecision(request, resolution, preview, shadowRefusals(refusals));
+    if (refusal !== undefined) return refusedDecision(request, refusal, shadowRefusals(refusals));
+    if (answer === undefined) return unlimitedDecision(request, resolution.applied, shadowRefusals(refusals));
     const { outcomes } = answer;
     const shadow = shadowOf(limits, refusals, answer);
     const speaking = findSpeaking(limits, outcomes);
-    if (speaking === undefined) return unlimitedDecision(request, resolution, preview, shadow);
+    if (speaking === undefined) return unlimitedDecision(request, resolution.applied, shadow);
     const { limit, subject, cost } = speaking.limit;
     const { window } = speaking.outcome;
     const asked = { preview, replayed: answer.replayed };
@@ -319,57 +319,4 @@ function shadowRefusals(refusals: readonly Refusal[]): readonly ShadowDenial[] {
       reason,
       retryAfterMs: undefined,
     }));
-}
-
-function refusedDecision(
-  request: CheckRequest,
-  { policy: { policy }, reason, scope }: Refusal,
-  preview: boolean,
-  shadow: readonly ShadowDenial[],
-): Decision {
-  return {
-    ...unlimitedFields(request, preview, shadow),
-    allowed: false,
-    reason,
-    policy: policy.id,
-    version: policy.version,
-    scope,
-  };
-}
-
-function unlimitedDecision(
-  request: CheckRequest,
-  { applied }: Resolution,
-  preview: boolean,
-  shadow: readonly ShadowDenial[],
-): Decision {
-  const policy = applied.find((one) => one.enforced)?.policy;
-  return { ...unlimitedFields(request, preview, shadow), policy: policy?.id, version: policy?.version };
-}
-
-function unlimitedFields(request: CheckRequest, preview: boolean, shadow: readonly ShadowDenial[]): Decision {
-  return {
-    allowed: true,
-    reason: "unlimited",
-    cost: request.cost ?? 1,
-    policy: undefined,
-    version: undefined,
-    scope: undefined,
-    window: undefined,
-    limit: undefined,
-    remaining: undefined,
-    used: undefined,
-    retryAfterMs: undefined,
-    resetAfterMs: undefined,
-    resetAtMs: undefined,
-    queue: undefined,
-    state: "normal",
-    denyCount: 0,
-    replayed: false,
-    preview,
-    degraded: undefined,
-    shadow,
-    limits: request.details === true ? [] : undefined,
-    receipt: undefined,
-  };
 }

@@ -1,0 +1,90 @@
+import type { ResolvedLimit } from "../counters/counter-store.ts";
+import type { CompiledPolicy } from "../match/compiled.ts";
+import type { Refusal } from "../match/resolve.ts";
+import type { CheckRequest } from "../request/check-request.ts";
+import type { Decision, ShadowDenial } from "./decision.ts";
+
+/** A policy denies by name, or for a dimension that is missing. */
+export function refusedDecision(
+  request: CheckRequest,
+  { policy: { policy }, reason, scope }: Refusal,
+  shadow: readonly ShadowDenial[],
+): Decision {
+  const { id, version } = policy;
+  return { ...uncounted(request, shadow), allowed: false, reason, policy: id, version, scope };
+}
+
+/** No policy that applies limits this request. */
+export function unlimitedDecision(
+  request: CheckRequest,
+  applied: readonly CompiledPolicy[],
+  shadow: readonly ShadowDenial[],
+): Decision {
+  const policy = applied.find((one) => one.enforced)?.policy;
+  return { ...uncounted(request, shadow), policy: policy?.id, version: policy?.version };
+}
+
+/** How long an outage is expected to last when nothing is known of it. */
+const outageMs = 60_000;
+
+/**
+ * The counters cannot be asked. One policy that fails closed is enough to deny. An outage is never dressed up as a denial
+ * by a limit: the reason is `degraded`, whatever the answer.
+ */
+export function degradedDecision(request: CheckRequest, limits: readonly ResolvedLimit[], epochMs: number): Decision {
+  const enforced = limits.filter(({ group }) => group === 0);
+  const closed = enforced.find(({ limit }) => limit.policy.onFailure === "closed");
+  const outage: Decision = {
+    ...uncounted(request, []),
+    allowed: closed === undefined,
+    reason: "degraded",
+    retryAfterMs: closed === undefined ? undefined : outageMs,
+    resetAfterMs: outageMs,
+    resetAtMs: epochMs + outageMs,
+    degraded: "storage_unavailable",
+  };
+  const speaking = closed ?? enforced[0];
+  if (speaking === undefined) return outage;
+  const { limit, windows, cost } = speaking;
+  const { source, capacity } = windows[0]!;
+  const whole = Math.floor(capacity);
+  return {
+    ...outage,
+    cost,
+    policy: limit.policy.id,
+    version: limit.policy.version,
+    scope: limit.scope,
+    window: source,
+    limit: capacity,
+    remaining: outage.allowed ? whole : 0,
+    used: outage.allowed ? 0 : whole,
+  };
+}
+
+/** A decision that no counter was asked for, allowed and without a limit. */
+function uncounted(request: CheckRequest, shadow: readonly ShadowDenial[]): Decision {
+  return {
+    allowed: true,
+    reason: "unlimited",
+    cost: request.cost ?? 1,
+    policy: undefined,
+    version: undefined,
+    scope: undefined,
+    window: undefined,
+    limit: undefined,
+    remaining: undefined,
+    used: undefined,
+    retryAfterMs: undefined,
+    resetAfterMs: undefined,
+    resetAtMs: undefined,
+    queue: undefined,
+    state: "normal",
+    denyCount: 0,
+    replayed: false,
+    preview: request.preview === true,
+    degraded: undefined,
+    shadow,
+    limits: request.details === true ? [] : undefined,
+    receipt: undefined,
+  };
+}
