@@ -626,6 +626,25 @@ describe("previews of counters elsewhere", () => {
 });
 
 describe("explain", () => {
+  it("tells of a block, of a list that exempts and of a limit that is skipped", async () => {
+    const { limiter } = open({
+      policies: [
+        { id: "login", limits: [{ by: "user", windows: "1/s", block_for: "10m" }] },
+        { id: "lists", allow: { user: "u" }, limits: [{ by: "user", windows: "1/s" }] },
+        { id: "skips", limits: [{ by: "tenant", windows: "9/s", missing: "skip" }] },
+      ],
+    });
+    limiter.checkSync(user("u"));
+    limiter.checkSync(user("u"));
+    const text = renderExplanation(await limiter.explain(user("u")));
+    expect(text).toContain("  blocked after an earlier denial, for another 600000 ms\n");
+    expect(text).toContain("✓ lists: matches everything in its domain; its allow list names this request\n");
+    expect(text).toContain(
+      "✓ skips: matches everything in its domain; tenant is skipped: a dimension of it is missing\n",
+    );
+    expect(text).toMatch(/DENIED by login \/ user: blocked after an earlier denial; passes in 600000 ms$/);
+  });
+
   it("tells which policies matched, which counters, the arithmetic, and why it was denied", async () => {
     const { limiter } = open({
       policies: [

@@ -185,13 +185,16 @@ export function renderExplanation(explanation: Explanation): string {
   lines.push("", "policies");
   for (const { policy, applies, why } of explanation.policies) lines.push(`  ${applies ? "✓" : "·"} ${policy}: ${why}`);
   if (explanation.policies.length === 0) lines.push("  none matches, and there is no default");
-  for (const limit of explanation.limits) {
+  for (const [i, limit] of explanation.limits.entries()) {
     const notes = [`cost ${limit.cost}`];
     if (limit.tier !== undefined) notes.push(`tier ${limit.tier}`);
     if (limit.shadow) notes.push("shadow");
     lines.push("", `limit ${limit.policy} / ${limit.scope} (${notes.join(", ")})`);
     lines.push(`  subject ${limit.subject === "" ? "(everybody together)" : limit.subject}`);
     lines.push(`  counter ${limit.counter}`);
+    const answer = decision.limits?.[i];
+    if (answer?.reason === "blocked")
+      lines.push(`  blocked after an earlier denial, for another ${answer.retryAfterMs} ms`);
     for (const { window, remaining, resetAfterMs, arithmetic } of limit.windows) {
       const reset = resetAfterMs === 0 ? "unused" : `as good as new in ${resetAfterMs} ms`;
       lines.push(`  window ${renderWindow(window.source)}: ${remaining} of ${window.capacity} left, ${reset}`);

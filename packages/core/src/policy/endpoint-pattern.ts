@@ -27,6 +27,9 @@ function findPatternProblem(segments: readonly string[]): string | undefined {
     if (/[*{}]/.test(segment)) return "must have *, ** or {name} as whole segments, not as parts of one";
     if (/[?#]/.test(segment)) return "must be a path only, without ? or #";
     if (/\s/.test(segment)) return "must not contain spaces";
+    // Servers read these differently, so a pattern cannot rely on one reading.
+    if (/%(?:2f|5c|3b)|[;\\]/i.test(segment))
+      return "must not contain an encoded slash, nor a backslash or ; in any form";
   }
   return undefined;
 }

@@ -255,6 +255,8 @@ describe("endpoint patterns", () => {
     ["/v1//items", "empty segments"],
     ["/v1/../admin", ". or .."],
     ["/v1?x=1", "without ? or #"],
+    ["/a%2Fb/{x}", "must not contain an encoded slash"],
+    ["/a;v=1/b", "must not contain an encoded slash, nor a backslash or ;"],
     ["/v1/a b", "spaces"],
   ])("may not be %s", (endpoint, message) => {
     expect(policyProblems({ match: { endpoint } }).join()).toContain(message);
