@@ -31,6 +31,12 @@ describe("an arrival time", () => {
     );
   });
 
+  it("lets it pass at rates too fast for any slack", () => {
+    for (const rate of [2_000_000, 5_000_000, 10_000_000]) {
+      expect(decideArrival(windowFor(rate, 1000, 10), 0, 10, 0).fits).toBe("now");
+    }
+  });
+
   it("never shows more than the whole units a fractional burst holds", () => {
     expect(decideArrival(windowFor(1.9999999, 1000), 0, 1, 0)).toMatchObject({ remaining: 1 });
     expect(decideArrival(windowFor(1.9999999, 1000), 0, 2, 0).fits).toBe("never");
