@@ -53,8 +53,6 @@ describe("mistakes of designs", () => {
       Array.from({ length: 50 }, (_, i) => limiter.check({ dimensions: { user: `u${i % 5}` } })),
     );
     expect(answers.filter((answer) => answer.allowed)).toHaveLength(10);
-    const used = answers.filter((answer) => answer.allowed && answer.policy !== undefined).length;
-    expect(used).toBe(10);
     for (let i = 0; i < 5; i++) {
       const { limits } = limiter.checkSync({ dimensions: { user: `u${i}` }, preview: true, details: true });
       expect(limits?.find((limit) => limit.policy === "user")?.used).toBe(2);

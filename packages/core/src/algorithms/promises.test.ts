@@ -287,7 +287,6 @@ describe("a give-back never admits more", () => {
             const answer = store.take([resolvedLimit(limit, "u", cost)], { receipt: true });
             if (answer.taken) passed.push({ at, cost, receipt: answer.receipt });
           }
-          // What has partly drained is given back in part, so an interval may hold up to the costs given back within it.
           expectNoIntervalOverrun(algorithm, window, passed);
         }),
         { numRuns: 300 },

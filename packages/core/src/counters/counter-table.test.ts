@@ -93,7 +93,7 @@ describe("a counter table", () => {
     expect(budget.evictedLive).toBe(0);
   });
 
-  it("when full drops the counter nearest to idle of a sample, counts it, and stays within its bound", () => {
+  it("when full drops, of counters that have used as much, the one nearest to idle, counts it, and stays within its bound", () => {
     const { table, budget } = openTable(1, 1000);
     // Ten subjects at their limit for a long time, then a flood of subjects that were seen once.
     for (let i = 0; i < 10; i++) put(table, i * 7919, 7, 1e9 + i, 0);

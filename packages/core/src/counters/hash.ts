@@ -5,6 +5,8 @@
  *
  * Four units under 256 make a word, and so do two wider ones. A word of the wide kind is marked in the state, so that no
  * text looks like another that is cut up differently.
+ *
+ * The round stands here twice: a function for it would have to give back four numbers, and every check hashes.
  */
 declare const crypto: { getRandomValues(array: Int32Array): Int32Array };
 

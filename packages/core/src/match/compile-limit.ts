@@ -100,8 +100,8 @@ export function compileWindows(policy: Policy, limit: Limit, windows: readonly W
 export function compileLimits(policy: Policy): readonly CompiledLimit[] {
   const params = paramsOf(policy.match.endpoint ?? "/");
   const identities = policy.limits.map((limit) => limitIdentity(policy, limit));
-  return policy.limits.map((limit): CompiledLimit => {
-    const identity = limitIdentity(policy, limit);
+  return policy.limits.map((limit, i): CompiledLimit => {
+    const identity = identities[i]!;
     hashText(`${identity}${between}block`, hash, identityKind);
     return {
       policy,

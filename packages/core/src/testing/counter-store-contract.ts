@@ -244,6 +244,16 @@ export const counterStoreContract: readonly ContractCase[] = [
     );
   }),
 
+  ...forEachAlgorithm("an id whose take was given back is decided afresh", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 3_600_000)] });
+    const asked = [resolvedLimit(limit, "u", 2)];
+    const { receipt } = await store.take(asked, { id: "r1", fingerprint: "f", receipt: true });
+    expectEqual(await store.give(receipt!), true, "given back");
+    const again = await store.take(asked, { id: "r1", fingerprint: "f" });
+    expectEqual([again.taken, again.replayed], [true, false], "what was given back is not taken any more");
+    expectEqual(only(again).remaining, 3, "so it is charged");
+  }),
+
   ...forEachAlgorithm("a denied id is decided afresh", async (algorithm, { store, advance }) => {
     const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 1000)] });
     await store.take([resolvedLimit(limit, "u", 1)]);
