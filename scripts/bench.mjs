@@ -2,6 +2,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";
 import { ensureInstalledOrExit, repositoryRoot } from "./ensure-installed.mjs";
+import { ensureServers } from "./ensure-servers.mjs";
 import { findNodeOrExit, runInPlace } from "./runtime.mjs";
 
 const folder = path.join(repositoryRoot, "bench");
@@ -17,4 +18,10 @@ if (suite === undefined || !/^[a-z][a-z0-9-]*$/.test(suite) || !existsSync(path.
 }
 
 await ensureInstalledOrExit();
+if (suite === "redis") {
+  await ensureServers().catch((error) => {
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  });
+}
 runInPlace(findNodeOrExit(), ["--expose-gc", path.join(folder, `${suite}.ts`), ...args]);

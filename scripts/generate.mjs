@@ -12,6 +12,7 @@ import { environmentFor, findNodeOrExit } from "./runtime.mjs";
  */
 const generated = [
   { file: "docs/policy.schema.json", from: "packages/core/src/index.ts", render: "policyFileSchema" },
+  { file: "packages/redis/src/scripts.generated.ts", from: "scripts/embed-lua.mjs", render: "renderScripts" },
   { file: "tests/repository/public-surface.txt", from: "tests/repository/public-surface.ts", render: "renderSurface" },
 ];
 

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { ensureInstalled, exitCodeOfSignal, repositoryRoot } from "./ensure-installed.mjs";
+import { ensureServers } from "./ensure-servers.mjs";
 import { environmentFor, findNode, noNodeAdvice } from "./runtime.mjs";
 import { countTests } from "./test-count.mjs";
 
@@ -15,18 +16,15 @@ let failed = 0;
 let node;
 
 await step("install", async () => {
-  try {
-    await ensureInstalled();
-  } catch (error) {
-    process.stdout.write(`${error instanceof Error ? error.message : error}\n`);
-    return false;
-  }
+  if (!(await succeeds(ensureInstalled))) return false;
   node = findNode();
   if (node === undefined) process.stdout.write(noNodeAdvice());
   return node !== undefined;
 });
 if (failed > 0) finish();
 
+// Tests that need a missing server fail; the others tell what they can.
+await step("servers", () => succeeds(ensureServers));
 if (filter.length === 0) {
   await step("types", () => run("tsc", ["-b"]));
   await step("lint and format", () => run("biome", ["check", "--error-on-warnings"]));
@@ -53,6 +51,22 @@ async function step(name, check) {
   else failed += 1;
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
   process.stdout.write(`${ok ? "✓" : "✗"} ${name} (${seconds} s)\n`);
+}
+
+/**
+ * Whether it was done; says why not.
+ *
+ * @param {() => Promise<unknown>} ensure
+ * @returns {Promise<boolean>}
+ */
+async function succeeds(ensure) {
+  try {
+    await ensure();
+    return true;
+  } catch (error) {
+    process.stdout.write(`${error instanceof Error ? error.message : error}\n`);
+    return false;
+  }
 }
 
 /** Counted test by test; the run itself counts, as failed, only when it breaks outside of any. */

@@ -23,8 +23,15 @@ export const arrows: readonly Arrows[] = [
     outside: false,
     exceptions: { "packages/core/src/policy-text": ["yaml"] },
   },
-  { folder: "packages/server", name: "@sluice/server", packages: ["sluice"], outside: true },
-  { folder: "bench", name: "@sluice/bench", packages: ["sluice"], outside: true },
+  { folder: "packages/redis", name: "@sluice/redis", packages: ["sluice"], outside: true },
+  { folder: "packages/server", name: "@sluice/server", packages: ["sluice", "@sluice/redis"], outside: true },
+  {
+    folder: "bench",
+    name: "@sluice/bench",
+    packages: ["sluice", "@sluice/redis", "@sluice/test-servers"],
+    outside: true,
+  },
+  { folder: "tests/servers", name: "@sluice/test-servers", packages: [], outside: true },
 ];
 
 /** Every import that leaves its package by a way it may not, one line each. */

@@ -1,7 +1,15 @@
 import { type Clock, systemClock } from "./clock.ts";
-import type { CounterStore, LimitOutcome, Receipt, ResolvedLimit, TakeAnswer } from "./counters/counter-store.ts";
+import type {
+  CounterStore,
+  LimitOutcome,
+  Receipt,
+  ResolvedLimit,
+  TakeAnswer,
+  TakeOptions,
+} from "./counters/counter-store.ts";
 import { ExpiringMap } from "./counters/expiring-map.ts";
 import { MemoryCounters } from "./counters/memory-counters.ts";
+import { orUnavailable, outageReasonOf, unavailable } from "./counters/store-unavailable.ts";
 import {
   findSpeaking,
   limitDecision,
@@ -16,6 +24,8 @@ import { SubjectStates, untroubled } from "./decision/subject-states.ts";
 import { degradedDecision, refusedDecision, unlimitedDecision } from "./decision/uncounted-decision.ts";
 import { SluiceError } from "./errors.ts";
 import { explain } from "./explain.ts";
+import { isLocalReceipt, LocalCounters } from "./failing/local-counters.ts";
+import { resolveLocal } from "./failing/resolve-local.ts";
 import type { Explanation, Limiter, LimiterOptions, SnapshotInfo } from "./limiter.ts";
 import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
 import { candidatesFor } from "./match/find-candidates.ts";
@@ -48,6 +58,8 @@ class SluiceLimiter implements Limiter {
   readonly #previewCacheMs: number;
   readonly #ipv6PrefixBits: number;
   readonly #previews = new ExpiringMap<{ readonly answer: TakeAnswer; readonly askedMs: number }>(maxPreviews);
+  /** For policies that fail `local`; there from the first outage on. */
+  #local: LocalCounters | undefined;
   #snapshot: Snapshot;
 
   constructor(options: LimiterOptions) {
@@ -82,7 +94,13 @@ class SluiceLimiter implements Limiter {
     const simple = this.#checkSimple(request);
     if (simple !== undefined) return simple;
     const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
-    return this.#decision(request, resolution, this.#ask(request, resolution) as TakeAnswer | undefined);
+    let answer: TakeAnswer | undefined;
+    try {
+      answer = this.#ask(request, resolution) as TakeAnswer | undefined;
+    } catch (error) {
+      return this.#withoutCounters(request, resolution, error);
+    }
+    return this.#decision(request, resolution, answer);
   }
 
   /**
@@ -111,7 +129,7 @@ class SluiceLimiter implements Limiter {
     try {
       if (this.counters.local) return Promise.resolve(this.checkSync(request));
       const resolution = this.#resolve(request);
-      return Promise.resolve(this.#ask(request, resolution)).then(
+      return this.#askElsewhere(request, resolution).then(
         (answer) => this.#decision(request, resolution, answer),
         (error: unknown) => this.#withoutCounters(request, resolution, error),
       );
@@ -121,25 +139,39 @@ class SluiceLimiter implements Limiter {
   }
 
   async give(receipt: Receipt): Promise<boolean> {
-    return this.counters.give(receipt);
+    if (isLocalReceipt(receipt)) return this.#local?.give(receipt) ?? false;
+    return orUnavailable(() => this.counters.give(receipt));
   }
 
   async charge(request: CheckRequest): Promise<void> {
-    const { limits } = this.#resolve(request);
-    if (limits.length > 0) await this.counters.charge(limits);
+    const resolution = this.#resolve(request);
+    const { limits } = resolution;
+    if (limits.length === 0) return;
+    try {
+      await this.counters.charge(limits);
+    } catch (error) {
+      if (error instanceof SluiceError) throw error;
+      const local = resolveLocal(resolution).limits;
+      if (!local.some(({ group }) => group === 0)) throw unavailable(error);
+      this.#localCounters().charge(local);
+    }
   }
 
   async reset(request: CheckRequest): Promise<void> {
-    const { limits } = this.#resolve(request);
-    if (limits.length > 0) await this.counters.reset(limits);
+    const resolution = this.#resolve(request);
+    const { limits } = resolution;
+    if (limits.length > 0) await orUnavailable(() => this.counters.reset(limits));
+    this.#local?.reset(resolveLocal(resolution).limits);
     this.#previews.clear();
   }
 
   async explain(request: CheckRequest): Promise<Explanation> {
     const asked: CheckRequest = { ...request, preview: true, details: true, id: undefined };
     const resolution = this.#resolve(asked);
-    const answer = await this.#ask(asked, resolution);
-    const readings = await Promise.all(resolution.limits.map((limit) => this.counters.read(limit)));
+    const { answer, readings } = await orUnavailable(async () => ({
+      answer: await this.#ask(asked, resolution),
+      readings: await Promise.all(resolution.limits.map((limit) => this.counters.read(limit))),
+    }));
     const decision = this.#decision(asked, resolution, answer);
     return explain(this.#snapshot, request, resolution, readings, decision, this.#epochMs);
   }
@@ -156,17 +188,18 @@ class SluiceLimiter implements Limiter {
   /** Undefined where no counter needs to be asked. */
   #ask(request: CheckRequest, resolution: Resolution): TakeAnswer | Promise<TakeAnswer> | undefined {
     const { limits, refusals } = resolution;
-    if (limits.length === 0) return undefined;
-    for (const refusal of refusals) if (refusal.policy.enforced) return undefined;
+    if (limits.length === 0 || isRefused(refusals)) return undefined;
     if (request.preview === true) return this.#peek(limits);
-    const { id } = request;
-    if (id === undefined && request.receipt !== true) return this.counters.take(limits);
-    return this.counters.take(limits, {
-      id,
-      idTtlMs: request.idTtlMs,
-      fingerprint: id === undefined ? undefined : fingerprintOf(limits),
-      receipt: request.receipt,
-    });
+    return this.counters.take(limits, takeOptionsOf(request, limits));
+  }
+
+  /** The same from counters that are not in this process. A store that throws has failed like one that rejects. */
+  #askElsewhere(request: CheckRequest, resolution: Resolution): Promise<TakeAnswer | undefined> {
+    try {
+      return Promise.resolve(this.#ask(request, resolution));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   #peek(limits: readonly ResolvedLimit[]): TakeAnswer | Promise<TakeAnswer> {
@@ -186,10 +219,37 @@ class SluiceLimiter implements Limiter {
     return answer instanceof Promise ? answer.then(remember) : remember(answer);
   }
 
-  /** The counters did not answer: what the policies say for that case. What the caller got wrong stays an error. */
+  /**
+   * The counters did not answer: what the policies say for that case. One that fails closed denies; else those that fail
+   * local are decided by this node's own counters, all or nothing; the rest passes. What the caller got wrong stays an
+   * error.
+   */
   #withoutCounters(request: CheckRequest, resolution: Resolution, error: unknown): Decision {
-    if (error instanceof SluiceError) throw error;
-    return degradedDecision(request, resolution.limits, this.#clock.epochMs());
+    const degraded = outageReasonOf(error);
+    const local = resolveLocal(resolution);
+    let shadow = shadowRefusals(resolution.refusals);
+    if (local.limits.length + local.refusals.length > 0) {
+      const { limits } = local;
+      const refusals = [...resolution.refusals, ...local.refusals];
+      const asking = limits.length > 0 && !isRefused(refusals);
+      const answer = asking ? this.#askLocally(request, limits) : undefined;
+      const decision = this.#decision(request, { ...resolution, limits, refusals }, answer);
+      if (!decision.allowed) return { ...decision, degraded };
+      if (decision.reason !== "unlimited") return { ...decision, reason: "degraded", degraded };
+      // Only policies in shadow mode have local limits for it.
+      shadow = decision.shadow;
+    }
+    return degradedDecision(request, resolution.limits, degraded, shadow, this.#clock.epochMs());
+  }
+
+  #askLocally(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeAnswer {
+    const counters = this.#localCounters();
+    return request.preview === true ? counters.peek(limits) : counters.take(limits, takeOptionsOf(request, limits));
+  }
+
+  #localCounters(): LocalCounters {
+    this.#local ??= new LocalCounters(this.#clock);
+    return this.#local;
   }
 
   #decision(request: CheckRequest, resolution: Resolution, answer: TakeAnswer | undefined): Decision {
@@ -272,6 +332,17 @@ class SluiceLimiter implements Limiter {
       receipt: undefined,
     };
   }
+}
+
+function isRefused(refusals: readonly Refusal[]): boolean {
+  for (const refusal of refusals) if (refusal.policy.enforced) return true;
+  return false;
+}
+
+function takeOptionsOf(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeOptions | undefined {
+  const { id, idTtlMs, receipt } = request;
+  if (id === undefined && receipt !== true) return undefined;
+  return { id, idTtlMs, fingerprint: id === undefined ? undefined : fingerprintOf(limits), receipt };
 }
 
 function checkedPrefix(bits: number): number {

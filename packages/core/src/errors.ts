@@ -11,6 +11,7 @@ export const errorCodes = [
   "body_too_large",
   "not_found",
   "not_ready",
+  "store_unavailable",
   "internal",
 ] as const;
 

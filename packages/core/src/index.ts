@@ -1,6 +1,7 @@
 export { type Clock, ManualClock, systemClock } from "./clock.ts";
 export type * from "./counters/counter-store.ts";
 export { MemoryCounters, type MemoryCountersOptions, type MemoryCountersStats } from "./counters/memory-counters.ts";
+export { StoreUnavailable, type StoreUnavailableReason } from "./counters/store-unavailable.ts";
 export { createLimiter } from "./create-limiter.ts";
 export type * from "./decision/decision.ts";
 export {
@@ -13,6 +14,12 @@ export { type ProblemBody, renderProblemBody } from "./decision/render-problem.t
 export { retryAfterSeconds } from "./decision/retry-after.ts";
 export { type ErrorCode, errorCodes, type Problem, renderPath, renderProblem, SluiceError } from "./errors.ts";
 export { renderExplanation } from "./explain.ts";
+export {
+  type Admission,
+  CircuitBreaker,
+  type CircuitBreakerOptions,
+  type CircuitState,
+} from "./failing/circuit-breaker.ts";
 export type * from "./limiter.ts";
 export type { CalendarWindow, CompiledLimit, CompiledWindow, CounterKind } from "./match/compiled.ts";
 export { lintPolicies } from "./policy/lint-policies.ts";
@@ -20,6 +27,7 @@ export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
 export { defaultPolicy, parsePolicies } from "./policy/parse-policies.ts";
 export { parseWindow } from "./policy/parse-window.ts";
 export type * from "./policy/policy.ts";
+export { algorithms } from "./policy/policy.ts";
 export { policyFileSchema } from "./policy/policy-schema.ts";
 export { renderWindow } from "./policy/render-window.ts";
 export {

@@ -25,7 +25,9 @@ export interface SnapshotInfo {
 }
 
 /**
- * Decides. `check` and its siblings throw `SluiceError` only for what the caller got wrong; a denial is a value.
+ * Decides. `check` and its siblings throw `SluiceError` only for what the caller got wrong; a denial is a value. While the
+ * counters cannot be asked `check` answers as the policies say; `give`, `charge`, `reset` and `explain` reject with
+ * `StoreUnavailable`.
  */
 export interface Limiter {
   check(request: CheckRequest): Promise<Decision>;
@@ -33,7 +35,10 @@ export interface Limiter {
   checkSync(request: CheckRequest): Decision;
   /** Gives a take back by its receipt. False when it was void: given already, too late, or reset since. */
   give(receipt: Receipt): Promise<boolean>;
-  /** Takes unconditionally, after the fact: what a response turned out to cost. */
+  /**
+   * Takes unconditionally, after the fact: what a response turned out to cost. While the counters cannot be asked, this
+   * node's own are charged, where a policy fails `local` and none fails closed.
+   */
   charge(request: CheckRequest): Promise<void>;
   /** Forgets the counters that this request would be counted in. */
   reset(request: CheckRequest): Promise<void>;

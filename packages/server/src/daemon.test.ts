@@ -227,10 +227,10 @@ describe("a running server", () => {
 
   it("says which settings of the rate_limits format have no effect", async () => {
     await save(
-      "rate_limits: [{ name: a, scope: user, resource: api, capacity: 5, refill_rate: 1 }]\nruntime: { redis: { port: 6379 } }\n",
+      "rate_limits: [{ name: a, scope: user, resource: api, capacity: 5, refill_rate: 1 }]\nruntime: { redis: { db: 1 }, health_check: {} }\n",
     );
     await start(file);
-    expect(logged.find((one) => "settings" in one.fields)?.fields.settings).toEqual(["redis"]);
+    expect(logged.find((one) => "settings" in one.fields)?.fields.settings).toEqual(["redis.db", "health_check"]);
     const response = await fetch(`${daemon?.url}/v1/rate-limit`, {
       method: "POST",
       headers: { "content-type": "application/json" },

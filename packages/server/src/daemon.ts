@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLimiter, type Limiter, MemoryCounters, parsePolicies } from "sluice";
+import { createLimiter, type Limiter, parsePolicies } from "sluice";
+import type { ParsedPolicyFiles } from "sluice/policy-text";
+import { openCounters } from "./counters/open-counters.ts";
 import { createDecide } from "./decide.ts";
 import { type LoadedPolicies, loadPolicies } from "./policy-files.ts";
 import { createPolicyReloader, logWarnings, type PolicyReloader } from "./policy-reloader.ts";
@@ -15,7 +17,9 @@ export interface Daemon {
   /** Where it listens: `http://127.0.0.1:8080`. */
   readonly url: string;
   readonly limiter: Limiter;
-  /** Reads the policy files again, as after SIGHUP. */
+  /** Where counters are: `memory`, or the servers' address without user and password. */
+  readonly countersAt: string;
+  /** Reads the policy files again, and certificates for counter servers, as after SIGHUP. */
   reload(): Promise<void>;
   /**
    * Is not ready any more, after `drainMs` stops accepting, finishes what is in flight, and closes everything. Asked
@@ -36,28 +40,30 @@ export interface DaemonOptions {
   readonly pause?: (ms: number) => Promise<unknown>;
 }
 
-/** Loads policies, builds the limiter and listens. Throws `invalid_policies` with every problem, or why it cannot listen. */
+/**
+ * Loads policies, opens counters, builds the limiter and listens. Throws `invalid_policies` with every problem, a
+ * `SettingError`, or why it cannot listen. Counter servers that cannot be reached do not keep it from starting.
+ */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { settings, log, closeWithinMs = 10_000, pause = sleep } = options;
   const loaded = settings.config === undefined ? withoutFiles() : await loadPolicies(settings.config);
-  const counters = new MemoryCounters({ maxCounters: settings.maxCounters, maxBytes: settings.maxCounterBytes });
+  let { runtime } = loaded;
+  const counters = await openCounters({ settings, runtime, log });
   const limiter = createLimiter({
     policies: loaded.policySet,
-    counters,
+    counters: counters.store,
     ipv6PrefixBits: settings.ipv6PrefixBits,
-    ...previewCacheOf(loaded),
+    ...previewCacheOf(loaded, counters.store.local),
   });
   const metrics = createMetrics({
     version,
     process: options.processMetrics ?? false,
-    sources: {
-      counters: () => ({ ...counters.stats, maxCounters: settings.maxCounters }),
-      generation: () => limiter.snapshot.generation,
-    },
+    sources: { ...counters.figures, generation: () => limiter.snapshot.generation },
   });
   metrics.usePolicies(loaded.policySet);
   let accepting = true;
   let reloader: PolicyReloader | undefined;
+  let refreshing: Promise<void> | undefined;
   const http = createHttpServer(
     {
       limiter,
@@ -66,6 +72,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       log,
       accepting: () => accepting,
       policyStatus: () => reloader?.status ?? { state: "current", problems: [] },
+      countersStatus: () => counters.status(),
       idempotencyHeader: settings.idempotencyHeader,
       random: settings.retryJitter ? Math.random : undefined,
       version,
@@ -80,22 +87,37 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     reloader?.close();
     const cut = await http.close(closeWithinMs);
     if (cut > 0) log.warn({ connections: cut }, "some requests did not finish in time and were cut off");
+    counters.stop();
     await limiter.close();
   }
 
-  const url = await http.listen();
+  const url = await http.listen().catch(async (error: unknown) => {
+    counters.stop();
+    await limiter.close();
+    throw error;
+  });
   if (settings.config !== undefined) {
     const { config: path } = settings;
     logWarnings(log, path, loaded.warnings);
-    logIdleSettings(log, path, loaded);
     const watch = options.watch === undefined ? {} : { watch: options.watch };
-    reloader = await createPolicyReloader({ path, loaded, limiter, log, metrics, ...watch });
+    const onTakenUp = (parsed: ParsedPolicyFiles): void => {
+      runtime = parsed.runtime;
+      refreshing = counters.refresh(runtime);
+    };
+    reloader = await createPolicyReloader({ path, loaded, limiter, log, metrics, onTakenUp, ...watch });
   }
   let closing: Promise<void> | undefined;
   return {
     url,
     limiter,
-    reload: async () => reloader?.reload(),
+    get countersAt(): string {
+      return counters.where;
+    },
+    async reload(): Promise<void> {
+      refreshing = undefined;
+      await reloader?.reload();
+      await (refreshing ?? counters.refresh(runtime));
+    },
     close: () => (closing ??= close()),
   };
 }
@@ -105,14 +127,8 @@ function withoutFiles(): LoadedPolicies {
   return { policySet: parsePolicies({ policies: [] }), warnings: [], dialects: [], digest: "" };
 }
 
-/** A file in the rate_limits format may switch the read cache off. */
-function previewCacheOf({ runtime }: LoadedPolicies): { readonly previewCacheMs?: number } {
-  return runtime?.enableReadCache === false ? { previewCacheMs: 0 } : {};
-}
-
-/** Settings for counters elsewhere mean nothing while counters are in memory; who wrote them should know. */
-function logIdleSettings(log: Logger, path: string, { runtime }: LoadedPolicies): void {
-  const idle = (["redis", "healthCheck"] as const).filter((name) => runtime?.[name] !== undefined);
-  if (idle.length > 0)
-    log.warn({ path, settings: idle }, "counters are in this process's memory, so these have no effect");
+/** A file in the rate_limits format may switch the read cache off, or have it forget sooner. */
+function previewCacheOf({ runtime = {} }: LoadedPolicies, local: boolean): { readonly previewCacheMs?: number } {
+  if (runtime.enableReadCache === false) return { previewCacheMs: 0 };
+  return local || runtime.readCacheTtlMs === undefined ? {} : { previewCacheMs: runtime.readCacheTtlMs };
 }

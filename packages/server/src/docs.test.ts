@@ -1,15 +1,19 @@
 import { EventEmitter } from "node:events";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { startServer } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { runProgram } from "./program.ts";
 import { parseSettings, type SettingEntry, settingsTable } from "./settings.ts";
+import { createMetrics, type RedisFigures } from "./telemetry/metrics.ts";
 import { routes } from "./transports/http/routes.ts";
+import { version } from "./version.ts";
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const http = await readFile(`${root}docs/http.md`, "utf8");
 const cli = await readFile(`${root}docs/cli.md`, "utf8");
+const redis = await readFile(`${root}docs/redis.md`, "utf8");
 
 let daemon: Daemon;
 
@@ -69,12 +73,75 @@ describe("docs/http.md", () => {
   });
 });
 
+describe("docs/redis.md", () => {
+  const entries = Object.entries(settingsTable) as [string, SettingEntry<unknown>][];
+
+  it("names every setting of counters elsewhere", () => {
+    for (const [name, { env, flag = env, fallbackText, fallback }] of entries) {
+      if (!name.startsWith("redis") && name !== "deadlineMs") continue;
+      const [row] = redis.split("\n").filter((line) => line.startsWith("| ") && line.includes(`\`${env}\``));
+      expect(row, env).toContain(`\`${flag}\``);
+      const shown = fallbackText ?? fallback;
+      if (shown !== undefined) expect(row, env).toContain(`| \`${shown}\` |`);
+    }
+  });
+
+  it("names every metric of servers, as docs/http.md does", async () => {
+    const counts = { calls: 0, questions: 0, failedCalls: 0, timeouts: 0, retries: 0, loads: 0, foreign: 0, healed: 0 };
+    const figures = (): RedisFigures => ({ ...counts, ready: true, shards: [] });
+    const text = await createMetrics({ version, sources: { generation: () => 1, redis: figures } }).render();
+    const names = [...text.matchAll(/^# TYPE (sluice_(?:redis|degraded)_\w+)/gm)].map(([, name]) => name!);
+    expect(names.length).toBeGreaterThan(11);
+    for (const page of [redis, http]) for (const name of names) expect(page).toContain(`\`${name}`);
+  });
+
+  it("gives a user all the permissions that are needed", async () => {
+    const [, permissions = ""] = /^ACL SETUSER (sluice on .*)$/m.exec(redis) ?? [];
+    const server = await startServer({ flavor: "valkey" });
+    try {
+      await server.command("ACL", "SETUSER", ...permissions.replace("PASSWORD", "hunter2").split(" "));
+      const env = { SLUICE_REDIS_URL: `redis://sluice:hunter2@127.0.0.1:${server.port}`, SLUICE_DEADLINE: "5s" };
+      const reading = parseSettings(env, { httpPort: "0" });
+      if (reading.kind === "problems") throw new Error("settings");
+      const logged: string[] = [];
+      const log = { debug: say, info() {}, warn: say, error: say };
+      function say(_fields: object, message: string): void {
+        logged.push(message);
+      }
+      const { limiter, close } = await startDaemon({ settings: reading.settings, log });
+      try {
+        limiter.usePolicies({
+          policies: (["gcra", "fixed_window", "sliding_window", "sliding_log"] as const).map((algorithm) => ({
+            id: algorithm,
+            limits: [{ by: ["user"], algorithm, windows: ["2/m"], block_for: "1m" }],
+          })),
+        });
+        const request = { dimensions: { user: "u" }, id: "i", receipt: true };
+        const { receipt, degraded } = await limiter.check(request);
+        expect(degraded).toBeUndefined();
+        expect(await limiter.give(receipt!)).toBe(true);
+        await limiter.charge({ dimensions: { user: "u" } });
+        expect(await limiter.check({ dimensions: { user: "u" }, cost: 2 })).toMatchObject({ reason: "over_limit" });
+        await limiter.explain({ dimensions: { user: "u" } });
+        await limiter.reset({ dimensions: { user: "u" } });
+        await expect.poll(() => logged, { timeout: 10_000 }).toEqual(["a counter server told of itself"]);
+      } finally {
+        await close();
+      }
+    } finally {
+      await server.close();
+    }
+  });
+});
+
 describe("docs/cli.md", () => {
   it("names every setting with its variable and default", () => {
     const entries: SettingEntry<unknown>[] = Object.values(settingsTable);
     for (const { flag, env, fallback, fallbackText } of entries) {
-      const shown = fallback === undefined ? "" : `\`${fallbackText ?? fallback}\``;
-      expect(cli, flag).toMatch(new RegExp(`\\| \`${flag}\` \\| \`${env}\` \\| ${shown || ".*"} \\|`));
+      const text = fallbackText ?? fallback;
+      const shown = text === undefined ? ".*" : `\`${text}\``;
+      const option = flag === undefined ? "" : `\`${flag}\` `;
+      expect(cli, env).toMatch(new RegExp(`^\\| ${option}\\| \`${env}\` \\| ${shown} \\|`, "m"));
     }
   });
 

@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { startServer } from "@sluice/test-servers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
@@ -32,9 +33,13 @@ afterEach(async () => {
 });
 
 function sluice(...args: string[]): Running {
+  return sluiceWith({}, ...args);
+}
+
+function sluiceWith(env: Record<string, string>, ...args: string[]): Running {
   const child = spawn(process.execPath, ["-C", "source", main, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH: process.env.PATH, SLUICE_HTTP_PORT: "0" },
+    env: { PATH: process.env.PATH, SLUICE_HTTP_PORT: "0", ...env },
   });
   const output = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -107,6 +112,27 @@ describe("the sluice process", () => {
     expect(await server.exited).toBe(0);
     expect(server.output.err).toMatch(/ info +policies reloaded .*generation=2/);
     expect(server.output.err).toMatch(/ info +stopped signal=SIGTERM/);
+  });
+
+  it("serves on counters in Redis, tells where they are and never the password, and ends in order", async () => {
+    const redis = await startServer({ flavor: "valkey" });
+    try {
+      await redis.command("CONFIG", "SET", "requirepass", "hunter2");
+      const env = { SLUICE_REDIS_URL: `redis://:hunter2@127.0.0.1:${redis.port}`, SLUICE_DEADLINE: "5s" };
+      const server = sluiceWith(env, "serve", "--config", example, "--log-level", "debug");
+      const url = await urlOf(server);
+      expect(server.output.out).toContain(`  counters   ${redis.url}\n`);
+      const ready = async (): Promise<number> => (await fetch(`${url}/readyz`)).status;
+      await expect.poll(ready, { timeout: 10_000, interval: 10 }).toBe(200);
+      expect(await ask(url, '{"dimensions":{"user":"u1"}}')).toMatchObject({ allowed: true });
+      server.child.kill("SIGTERM");
+      expect(await server.exited).toBe(0);
+      expect(server.output.err).toMatch(/ info +connected to a counter server/);
+      expect(server.output.err).toMatch(/ info +stopped signal=SIGTERM/);
+      expect(server.output.out + server.output.err).not.toContain("hunter2");
+    } finally {
+      await redis.close();
+    }
   });
 
   it("writes nothing but JSON to stdout where that is asked for", async () => {

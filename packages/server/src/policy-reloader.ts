@@ -30,6 +30,8 @@ export interface PolicyReloaderOptions {
   readonly limiter: Pick<Limiter, "usePolicies">;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "countReload" | "usePolicies">;
+  /** Hears of files that were taken up, for what is in them beside policies. */
+  readonly onTakenUp?: (parsed: ParsedPolicyFiles) => void;
   readonly watch?: WatchOptions;
   /** How files are read. Absent: from disk. */
   readonly read?: (path: string) => Promise<PolicyFiles>;
@@ -60,12 +62,14 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
   let again = false;
   let closed = false;
 
-  function takeUp({ policySet, warnings }: ParsedPolicyFiles, digest: string): void {
+  function takeUp(parsed: ParsedPolicyFiles, digest: string): void {
+    const { policySet, warnings } = parsed;
     // Restoring the very text in force brings nothing new, but it does end being stale.
     const generation = digest === inForce ? undefined : limiter.usePolicies(policySet).generation;
     inForce = digest;
     status = { state: "current", problems: [] };
     metrics.countReload(true);
+    options.onTakenUp?.(parsed);
     if (generation === undefined) {
       log.info({ path }, "the policies on disk are again those in force");
       return;

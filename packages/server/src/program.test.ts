@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { startServer } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { runProgram, type World } from "./program.ts";
@@ -146,6 +147,41 @@ describe("sluice check", () => {
     expect(JSON.parse(out)).toMatchObject({ allowed: false, policy: "login" });
   });
 
+  it("decides on counters in Redis, which last, and says where they are", async () => {
+    const server = await startServer({ flavor: "valkey" });
+    try {
+      await server.command("CONFIG", "SET", "requirepass", "hunter2");
+      const env = { REDIS_CLUSTER_PASSWORD: "hunter2", SLUICE_HOST: "0.0.0.0" };
+      const words = `check ip=203.0.113.9 endpoint=/login --json --config $good`;
+      const first = await run(`${words} --redis ${server.url}`, env);
+      expect(JSON.parse(first.out)).toMatchObject({ allowed: true, remaining: 1 });
+      expect(first.err).toBe(`The counters are those at ${server.url}.\n`);
+      const second = await run(words, { SLUICE_REDIS_URL: `redis://:hunter2@127.0.0.1:${server.port}` });
+      expect(JSON.parse(second.out)).toMatchObject({ allowed: true, remaining: 0 });
+      expect(second.err).not.toContain("hunter2");
+      const seen = await run(`${words} --preview --redis redis://:hunter2@127.0.0.1:${server.port}`);
+      expect(seen.err).toMatch(/^--redis: holds a password/);
+      expect(seen.err).not.toContain("hunter2");
+      expect((await run(`${words} --redis ${server.url}`, env)).code).toBe(1);
+      const explained = await run(`explain ip=203.0.113.9 endpoint=/login --config $good --redis ${server.url}`, env);
+      expect(explained.code).toBe(0);
+      expect(explained.out).toContain("DENIED");
+      const wrong = await run(`${words} --redis ${server.url}`, { REDIS_CLUSTER_PASSWORD: "hunter3" });
+      expect(wrong).toMatchObject({ code: 2, err: expect.stringMatching(/cannot be reached within 5 s \(WRONGPASS/) });
+      expect(wrong.err).not.toContain("hunter3");
+    } finally {
+      await server.close();
+    }
+  });
+
+  it("says what is wrong with the address of counters, without repeating it", async () => {
+    expect(await run("check a=1 --redis redis://u:hunter2@")).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^--redis: (?!.*hunter2)/),
+    });
+    expect(await run(`check a=1 --redis redis://a --server ${daemon.url}`)).toMatchObject({ code: 2 });
+  });
+
   it("says what is wrong with what it was given", async () => {
     expect(await run("check user")).toMatchObject({ code: 2, err: expect.stringContaining("name=value") });
     expect(await run("check =u1")).toMatchObject({ code: 2, err: expect.stringContaining("name=value") });
@@ -255,6 +291,19 @@ describe("sluice serve", () => {
     const { code, err } = await run("serve --port x --host 0.0.0.0", { SLUICE_LOG_LEVEL: "loud" });
     expect(code).toBe(2);
     for (const name of ["--port", "--host", "SLUICE_LOG_LEVEL"]) expect(err).toMatch(new RegExp(`^${name}: `, "m"));
+  });
+
+  it("ends with 2 where a setting turns out to be of no use", async () => {
+    expect(await run("serve --port 0 --redis rediss://127.0.0.1:1 --redis-ca $nowhere")).toMatchObject({
+      code: 2,
+      err: `SLUICE_REDIS_CA (--redis-ca): ${paths.$nowhere} does not exist\n`,
+    });
+  });
+
+  it("lists variables that have no option in its help", async () => {
+    const { out } = await run("serve --help");
+    for (const name of ["REDIS_CLUSTER_URL", "REDIS_CLUSTER_PASSWORD", "REDIS_MAX_CONN"])
+      expect(out).toMatch(new RegExp(`^ {2}${name} {2,}\\S`, "m"));
   });
 
   it("ends with 2 on bad policies, every problem with its place", async () => {

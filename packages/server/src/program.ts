@@ -1,5 +1,5 @@
 import { Command, CommanderError, Option } from "commander";
-import { SluiceError } from "sluice";
+import { SluiceError, StoreUnavailable } from "sluice";
 import { check } from "./commands/check.ts";
 import type { CheckOptions } from "./commands/check-options.ts";
 import { explain } from "./commands/explain.ts";
@@ -8,7 +8,15 @@ import { serve } from "./commands/serve.ts";
 import { CommandError, type ExitCode, type Terminal } from "./commands/terminal.ts";
 import type { HangUp, Signals } from "./early-signals.ts";
 import { renderPolicyProblem } from "./render-policy-problem.ts";
-import { parseSettings, renderSettingProblems, type SettingEntry, type Settings, settingsTable } from "./settings.ts";
+import {
+  parseSettings,
+  renderSettingProblems,
+  type SettingEntry,
+  SettingError,
+  type Settings,
+  type SettingsReading,
+  settingsTable,
+} from "./settings.ts";
 import { version } from "./version.ts";
 
 /** What the outside world is to the program. */
@@ -61,7 +69,8 @@ function createProgram(world: World, finish: (code: ExitCode) => void): Command 
     .addHelpText(
       "after",
       `
-Every option has an environment variable; the option wins.
+Every option has an environment variable; the option wins. Variables without an option:
+${variables}
 SIGHUP reloads the policies; in a terminal, where it tells that the terminal is gone, it stops.
 SIGTERM and SIGINT finish what is in flight and end with exit code 0.
 
@@ -70,11 +79,10 @@ Examples:
   sluice serve --config /etc/sluice/policies.d --port 9090 --log-format json
   SLUICE_HTTP_PORT=0 RATE_LIMIT_CONFIG=policies.yaml sluice serve`,
     );
-  for (const entry of Object.values(settingsTable)) serveCommand.addOption(optionOf(entry));
+  for (const option of serveOptions.values()) serveCommand.addOption(option);
   serveCommand.action(async (options: Readonly<Record<string, string | true>>) => {
-    const reading = parseSettings(env, flagsOf(options));
-    if (reading.kind === "problems") throw new CommandError(renderSettingProblems(reading.problems));
-    finish(await serve(reading.settings, terminal, world.signals, world.hangUp));
+    const { settings, warnings } = settingsFrom(parseSettings(env, flagsOf(options)));
+    finish(await serve(settings, warnings, terminal, world.signals, world.hangUp));
   });
 
   addCheckOptions(program.command("check <dimension...>").description("Decide a check, here or on a server."))
@@ -85,7 +93,7 @@ Examples:
     .addHelpText(
       "after",
       `
-Without --server the check is decided in this process, on fresh counters.
+Without --server the check is decided in this process: on the counters of --redis, else on fresh ones.
 
 Examples:
   sluice check user=u1 endpoint=/v1/orders --cost 2 --config policies.yaml
@@ -94,7 +102,7 @@ Examples:
 ${exitCodes}`,
     )
     .action(async (words: string[], options: CheckOptions & { repeat?: string }) =>
-      finish(await check(words, withConfig(options, env), terminal)),
+      finish(await check(words, withConfig(options, env), redisSettings(options, world), terminal)),
     );
 
   addCheckOptions(program.command("explain <dimension...>").description("Tell why a check is answered as it is."))
@@ -105,10 +113,11 @@ Tells which policies match and why, which counters they lead to, and each window
 
 Examples:
   sluice explain user=u1 endpoint=/v1/orders --config policies.yaml
-  sluice explain user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080`,
+  sluice explain user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080
+  sluice explain user=u1 endpoint=/v1/orders --config policies.yaml --redis redis://127.0.0.1:6379`,
     )
     .action(async (words: string[], options: CheckOptions) =>
-      finish(await explain(words, withConfig(options, env), terminal)),
+      finish(await explain(words, withConfig(options, env), redisSettings(options, world), terminal)),
     );
 
   program
@@ -129,8 +138,9 @@ function addCheckOptions(command: Command): Command {
     .option("--cost <number>", "what the request takes")
     .option("--domain <name>", "which family of policies is asked")
     .option("--policy <id>", "ask this policy by id, instead of all that match; may be repeated", collect)
-    .addOption(new Option("--server <url>", "ask this server").conflicts("config"))
+    .addOption(new Option("--server <url>", "ask this server").conflicts(["config", "redis"]))
     .option("--config <path>", "policy file or folder (RATE_LIMIT_CONFIG)")
+    .option("--redis <url>", "decide on the counters there (SLUICE_REDIS_URL)")
     .option("--json", "print JSON");
 }
 
@@ -138,19 +148,53 @@ function collect(value: string, earlier: readonly string[] = []): readonly strin
   return [...earlier, value];
 }
 
-function optionOf({ flag, value, help, env, fallback, fallbackText }: SettingEntry<unknown>): Option {
-  const otherwise = value === undefined || fallback === undefined ? "" : `, default ${fallbackText ?? fallback}`;
-  return new Option(value === undefined ? flag : `${flag} ${value}`, `${help} (${env}${otherwise})`);
+/** Settings that have a flag, as options of `serve`. */
+const serveOptions: ReadonlyMap<keyof Settings, Option> = new Map(
+  entriesOfTable().flatMap(([name, entry]) => {
+    if (entry.flag === undefined) return [];
+    const form = entry.value === undefined ? entry.flag : `${entry.flag} ${entry.value}`;
+    return [[name, new Option(form, `${entry.help} (${entry.env}${renderFallback(entry)})`)]];
+  }),
+);
+
+/** Settings that have none, for the help. */
+const variables: string = entriesOfTable()
+  .filter(([, { flag }]) => flag === undefined)
+  .map(([, { env, help }]) => `  ${env.padEnd(32)}${help}`)
+  .join("\n");
+
+function entriesOfTable(): readonly (readonly [keyof Settings, SettingEntry<unknown>])[] {
+  return Object.entries(settingsTable) as [keyof Settings, SettingEntry<unknown>][];
+}
+
+function renderFallback({ value, fallback, fallbackText }: SettingEntry<unknown>): string {
+  const text = fallbackText ?? fallback;
+  return value === undefined || text === undefined ? "" : `, default ${text}`;
 }
 
 /** Options as commander hands them over, under the names of the settings. A switch that is there says `true`. */
 function flagsOf(options: Readonly<Record<string, string | true>>): Partial<Record<keyof Settings, string>> {
   const flags: Partial<Record<keyof Settings, string>> = {};
-  for (const [name, entry] of Object.entries(settingsTable) as [keyof Settings, SettingEntry<unknown>][]) {
-    const given = options[optionOf(entry).attributeName()];
+  for (const [name, option] of serveOptions) {
+    const given = options[option.attributeName()];
     if (given !== undefined) flags[name] = String(given);
   }
   return flags;
+}
+
+function settingsFrom(reading: SettingsReading): Extract<SettingsReading, { kind: "settings" }> {
+  if (reading.kind === "problems") throw new CommandError(renderSettingProblems(reading.problems));
+  return reading;
+}
+
+/** What there is to say of servers that hold counters. Other settings are for `serve`, and not looked at. */
+function redisSettings({ server, redis }: CheckOptions, { env, terminal }: World): Settings | undefined {
+  if (server !== undefined) return undefined;
+  const names = entriesOfTable().filter(([name]) => name.startsWith("redis") || name === "deadlineMs");
+  const own = Object.fromEntries(names.map(([, entry]) => [entry.env, env[entry.env]]));
+  const { settings, warnings } = settingsFrom(parseSettings(own, { redis }));
+  if (warnings.length > 0) terminal.stderr.write(`${renderSettingProblems(warnings)}\n`);
+  return settings;
 }
 
 function withConfig<T extends CheckOptions>(options: T, env: World["env"]): T {
@@ -163,6 +207,9 @@ function renderFailure(error: unknown): string {
     const count = error.problems.length === 1 ? "1 problem" : `${error.problems.length} problems`;
     return [...error.problems.map(renderPolicyProblem), `${count}; nothing was started or decided`, ""].join("\n");
   }
-  if (error instanceof SluiceError || error instanceof CommandError) return `${error.message}\n`;
+  if (knownErrors.some((kind) => error instanceof kind)) return `${(error as Error).message}\n`;
   return `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
 }
+
+/** Errors whose message says everything. */
+const knownErrors = [SluiceError, CommandError, SettingError, StoreUnavailable];

@@ -28,6 +28,22 @@ describe("settings", () => {
       ipv6PrefixBits: 64,
       idempotencyHeader: false,
       retryJitter: true,
+      redis: undefined,
+      redisNodes: undefined,
+      redisTls: undefined,
+      redisUsername: undefined,
+      redisPassword: undefined,
+      redisSentinelUsername: undefined,
+      redisSentinelPassword: undefined,
+      redisMaxConnections: undefined,
+      redisCa: undefined,
+      redisCert: undefined,
+      redisKey: undefined,
+      redisServerName: undefined,
+      redisPrefix: "s",
+      redisLanes: 64,
+      redisCells: undefined,
+      deadlineMs: undefined,
     });
   });
 
@@ -68,6 +84,53 @@ describe("settings", () => {
       expect(problemsOf({}, { drainMs: text }), text).toEqual([
         `--drain: is "${text}"; it should be a duration from 0s to 10m, such as 15s`,
       ]);
+  });
+
+  it("reads deadlines down to a millisecond", () => {
+    expect(settingsOf({ SLUICE_DEADLINE: "3ms" }).deadlineMs).toBe(3);
+    expect(settingsOf({}, { deadlineMs: "1m" }).deadlineMs).toBe(60_000);
+    for (const text of ["0ms", "61s", "25"])
+      expect(problemsOf({ SLUICE_DEADLINE: text }), text).toEqual([
+        `SLUICE_DEADLINE: is "${text}"; it should be a duration from 1ms to 1m, such as 25ms`,
+      ]);
+  });
+
+  it("reads where counters are", () => {
+    expect(settingsOf({ SLUICE_REDIS_URL: "rediss://u:p@a:1/2" }).redis).toMatchObject({ password: "p", database: 2 });
+    expect(settingsOf({ SLUICE_REDIS_URL: "redis://a" }, { redis: "unix:///run/b" }).redis).toMatchObject({
+      addresses: [{ kind: "unix", path: "/run/b" }],
+    });
+    expect(settingsOf({ REDIS_CLUSTER_URL: "a:1,b:2", REDIS_USE_TLS: "1", REDIS_MAX_CONN: "50" })).toMatchObject({
+      redisNodes: { servers: { kind: "cluster" } },
+      redisTls: true,
+      redisMaxConnections: 50,
+    });
+  });
+
+  it("never repeats an address that may hold a password", () => {
+    const env = { SLUICE_REDIS_URL: "redis://u:hunter2@", REDIS_CLUSTER_URL: "redis://u:hunter2@a:x,redis://b" };
+    const problems = problemsOf(env, { redisPrefix: "{a}" });
+    expect(problems).toHaveLength(3);
+    expect(problems[0]).toMatch(/^SLUICE_REDIS_URL: is not an address that is understood/);
+    expect(problems[1]).toMatch(/^REDIS_CLUSTER_URL: has a host that/);
+    expect(problems[2]).toMatch(/^--redis-prefix: /);
+    expect(problems.join()).not.toContain("hunter2");
+  });
+
+  it("warns of a password on the command line, and of servers that are named twice", () => {
+    const warnings = (env: Record<string, string>, flags: Record<string, string> = {}): readonly string[] => {
+      const reading = parseSettings(env, flags);
+      return reading.kind === "settings" ? renderSettingProblems(reading.warnings).split("\n") : [];
+    };
+    expect(warnings({ SLUICE_REDIS_URL: "redis://u:p@a" })).toEqual([""]);
+    expect(warnings({}, { redis: "redis://u@a" })).toEqual([""]);
+    const [password, ...rest] = warnings({}, { redis: "redis://u:hunter2@a" });
+    expect(password).toMatch(/^--redis: holds a password.*SLUICE_REDIS_URL/);
+    expect(password).not.toContain("hunter2");
+    expect(rest).toEqual([]);
+    expect(warnings({ SLUICE_REDIS_URL: "redis://a", REDIS_CLUSTER_URL: "b" })).toEqual([
+      expect.stringMatching(/^REDIS_CLUSTER_URL: is not used/),
+    ]);
   });
 
   it.each(["0.0.0.0", "::", "10.0.0.5", "example.org", "127.evil.example"])(

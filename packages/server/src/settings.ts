@@ -1,4 +1,6 @@
-import type { Problem } from "sluice";
+import { parseRedisUrl, type RedisServers } from "@sluice/redis";
+import { type Problem, SluiceError } from "sluice";
+import { parseRedisNodes, type RedisNodes } from "./counters/redis-nodes.ts";
 
 export const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -28,6 +30,28 @@ export interface Settings {
   readonly idempotencyHeader: boolean;
   /** Whether `Retry-After` is lengthened at random, so that who was refused together does not come back together. */
   readonly retryJitter: boolean;
+  /** Servers that hold the counters. Undefined: `redisNodes`, else what the policy files say, else this process's memory. */
+  readonly redis: RedisServers | undefined;
+  readonly redisNodes: RedisNodes | undefined;
+  /** For servers whose address says nothing of it: whether to speak TLS, and who we are. */
+  readonly redisTls: boolean | undefined;
+  readonly redisUsername: string | undefined;
+  readonly redisPassword: string | undefined;
+  readonly redisSentinelUsername: string | undefined;
+  readonly redisSentinelPassword: string | undefined;
+  /** More servers than this are warned of: there is one connection to each. */
+  readonly redisMaxConnections: number | undefined;
+  /** Paths of files in PEM. */
+  readonly redisCa: string | undefined;
+  readonly redisCert: string | undefined;
+  readonly redisKey: string | undefined;
+  readonly redisServerName: string | undefined;
+  readonly redisPrefix: string;
+  readonly redisLanes: number;
+  /** Path of a file that says whose counters live on servers of their own. */
+  readonly redisCells: string | undefined;
+  /** How long a check may wait for counters elsewhere, where its policies say nothing. Undefined: 25. */
+  readonly deadlineMs: number | undefined;
 }
 
 type Reading<T> = { readonly kind: "value"; readonly value: T } | { readonly kind: "wrong"; readonly message: string };
@@ -35,7 +59,8 @@ type Reading<T> = { readonly kind: "value"; readonly value: T } | { readonly kin
 /** One setting: what it is called in the environment and on the command line, and how its text is read. */
 export interface SettingEntry<T> {
   readonly env: string;
-  readonly flag: string;
+  /** Undefined for what has no place on a command line, which everybody on the machine can read. */
+  readonly flag: string | undefined;
   /** What stands behind the flag in `--help`; undefined for a switch. */
   readonly value: string | undefined;
   readonly help: string;
@@ -154,10 +179,140 @@ export const settingsTable: SettingsTable = {
     fallback: true,
     read: readSwitch,
   },
+  redis: {
+    env: "SLUICE_REDIS_URL",
+    flag: "--redis",
+    value: "<url>",
+    help: "servers that hold the counters: redis://, rediss://, unix://, redis+sentinel://, redis+cluster://",
+    fallback: undefined,
+    read: (text) => readAddress(() => parseRedisUrl(text)),
+  },
+  redisNodes: {
+    env: "REDIS_CLUSTER_URL",
+    flag: undefined,
+    value: "<nodes>",
+    help: "nodes of a cluster, or one server of any kind: host:port or redis://host:port, separated by commas",
+    fallback: undefined,
+    read: (text) => readAddress(() => parseRedisNodes(text)),
+  },
+  redisTls: {
+    env: "REDIS_USE_TLS",
+    flag: undefined,
+    value: "<true|false>",
+    help: "speak TLS with servers whose address does not say so",
+    fallback: undefined,
+    read: readSwitch,
+  },
+  redisUsername: {
+    env: "REDIS_CLUSTER_USERNAME",
+    flag: undefined,
+    value: "<name>",
+    help: "user of servers whose address names none",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  redisPassword: {
+    env: "REDIS_CLUSTER_PASSWORD",
+    flag: undefined,
+    value: "<password>",
+    help: "password of servers whose address has none",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  redisSentinelUsername: {
+    env: "SLUICE_REDIS_SENTINEL_USERNAME",
+    flag: undefined,
+    value: "<name>",
+    help: "user of the Sentinels themselves",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  redisSentinelPassword: {
+    env: "SLUICE_REDIS_SENTINEL_PASSWORD",
+    flag: undefined,
+    value: "<password>",
+    help: "password of the Sentinels themselves",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  redisMaxConnections: {
+    env: "REDIS_MAX_CONN",
+    flag: undefined,
+    value: "<number>",
+    help: "most connections to servers; there is one to each, and more servers than this are warned of",
+    fallback: undefined,
+    read: (text) => readWhole(text, 1, 100_000),
+  },
+  redisCa: {
+    env: "SLUICE_REDIS_CA",
+    flag: "--redis-ca",
+    value: "<path>",
+    help: "certificates of the authorities that servers are vouched for by, in PEM",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  redisCert: {
+    env: "SLUICE_REDIS_CERT",
+    flag: "--redis-cert",
+    value: "<path>",
+    help: "certificate to show to servers, in PEM",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  redisKey: {
+    env: "SLUICE_REDIS_KEY",
+    flag: "--redis-key",
+    value: "<path>",
+    help: "key of that certificate, in PEM",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  redisServerName: {
+    env: "SLUICE_REDIS_SERVER_NAME",
+    flag: "--redis-server-name",
+    value: "<name>",
+    help: "name that servers' certificates must have, where that is not the host connected to",
+    fallback: undefined,
+    read: (text) => (/^[\w.*-]{1,255}$/.test(text) ? right(text) : wrong(text, "a host name")),
+  },
+  redisPrefix: {
+    env: "SLUICE_REDIS_PREFIX",
+    flag: "--redis-prefix",
+    value: "<text>",
+    help: "what every key begins with; deployments that share servers choose different ones",
+    fallback: "s",
+    read: (text) =>
+      /^[\w.:-]{1,64}$/.test(text) ? right(text) : wrong(text, "1 to 64 letters, digits or . _ : - characters"),
+  },
+  redisLanes: {
+    env: "SLUICE_REDIS_LANES",
+    flag: "--redis-lanes",
+    value: "<number>",
+    help: "in a cluster, over how many hash tags counters are spread; the same on every server of Sluice",
+    fallback: 64,
+    read: (text) => readWhole(text, 1, 1024),
+  },
+  redisCells: {
+    env: "SLUICE_REDIS_CELLS",
+    flag: "--redis-cells",
+    value: "<path>",
+    help: "file (YAML or JSON) that says whose counters live on servers of their own",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  deadlineMs: {
+    env: "SLUICE_DEADLINE",
+    flag: "--deadline",
+    value: "<duration>",
+    help: "how long a check waits for counters elsewhere before its policies' on_failure answers",
+    fallback: undefined,
+    fallbackText: "25ms",
+    read: (text) => readDuration(text, 1, 60_000, "a duration from 1ms to 1m, such as 25ms"),
+  },
 };
 
 export type SettingsReading =
-  | { readonly kind: "settings"; readonly settings: Settings }
+  | { readonly kind: "settings"; readonly settings: Settings; readonly warnings: readonly Problem[] }
   | { readonly kind: "problems"; readonly problems: readonly Problem[] };
 
 /** Reads settings from the environment and from flags, which win; every bad value is reported under its own name. */
@@ -175,7 +330,7 @@ export function parseSettings(
     if (text === undefined || (flag === undefined && text === "")) return entry.fallback;
     const reading = entry.read(text.trim());
     if (reading.kind === "value") return reading.value;
-    problems.push({ path: [flag === undefined ? entry.env : entry.flag], message: reading.message });
+    problems.push({ path: [flag === undefined ? entry.env : (entry.flag ?? entry.env)], message: reading.message });
     return entry.fallback;
   }
 
@@ -193,19 +348,72 @@ export function parseSettings(
     drainMs: read("drainMs"),
     idempotencyHeader: read("idempotencyHeader"),
     retryJitter: read("retryJitter"),
+    redis: read("redis"),
+    redisNodes: read("redisNodes"),
+    redisTls: read("redisTls"),
+    redisUsername: read("redisUsername"),
+    redisPassword: read("redisPassword"),
+    redisSentinelUsername: read("redisSentinelUsername"),
+    redisSentinelPassword: read("redisSentinelPassword"),
+    redisMaxConnections: read("redisMaxConnections"),
+    redisCa: read("redisCa"),
+    redisCert: read("redisCert"),
+    redisKey: read("redisKey"),
+    redisServerName: read("redisServerName"),
+    redisPrefix: read("redisPrefix"),
+    redisLanes: read("redisLanes"),
+    redisCells: read("redisCells"),
+    deadlineMs: read("deadlineMs"),
   };
   if (flags.config !== undefined && flags.config.trim() === "")
     problems.push({ path: ["--config"], message: "is empty; name a policy file or a folder of them" });
   if (!settings.allowInsecure && !isLoopback(settings.host)) {
     problems.push({
-      path: [flags.host === undefined ? settingsTable.host.env : settingsTable.host.flag],
+      path: [flags.host === undefined ? settingsTable.host.env : "--host"],
       message:
         `"${settings.host}" can be reached from other machines, and Sluice has neither TLS nor tokens yet, so anybody ` +
         "there could spend your limits. Listen on 127.0.0.1 behind a proxy, or say --allow-insecure " +
         "(SLUICE_ALLOW_INSECURE=true) if the network itself keeps strangers out",
     });
   }
-  return problems.length === 0 ? { kind: "settings", settings } : { kind: "problems", problems };
+  if (problems.length > 0) return { kind: "problems", problems };
+  return { kind: "settings", settings, warnings: warningsOf(settings, flags) };
+}
+
+/** What is legal, and hardly meant. */
+function warningsOf(
+  { redis, redisNodes }: Settings,
+  flags: Partial<Readonly<Record<keyof Settings, string | undefined>>>,
+): readonly Problem[] {
+  const warnings: Problem[] = [];
+  if (flags.redis !== undefined && redis?.password !== undefined)
+    warnings.push({
+      path: ["--redis"],
+      message:
+        "holds a password, which everybody on this machine can read in the list of processes; put the address into " +
+        "SLUICE_REDIS_URL, or the password into REDIS_CLUSTER_PASSWORD",
+    });
+  if (redis !== undefined && redisNodes !== undefined)
+    warnings.push({
+      path: [settingsTable.redisNodes.env],
+      message: "is not used, because SLUICE_REDIS_URL or --redis names the servers as well",
+    });
+  return warnings;
+}
+
+/** A setting that turns out to be of no use once it is looked at: a file that is not there, a half of a pair. */
+export class SettingError extends Error {
+  override readonly name = "SettingError";
+
+  constructor(names: readonly (keyof Settings)[], message: string) {
+    super(`${names.map(nameOf).join(", ")}: ${message}`);
+  }
+}
+
+/** What a setting is called: `SLUICE_REDIS_CA (--redis-ca)`. */
+function nameOf(name: keyof Settings): string {
+  const { env, flag }: SettingEntry<unknown> = settingsTable[name];
+  return flag === undefined ? env : `${env} (${flag})`;
 }
 
 /** `--port: is "x"; it should be …`, a line each. */
@@ -235,9 +443,24 @@ function readWhole(text: string, least: number, most: number): Reading<number> {
 const maxDrainMs = 10 * 60 * 1000;
 
 function readDrain(text: string): Reading<number> {
-  const [, amount, unit = "s"] = /^(\d{1,9})(ms|s|m)$/.exec(text) ?? (text === "0" ? [text, text] : []);
+  return readDuration(text === "0" ? "0s" : text, 0, maxDrainMs, "a duration from 0s to 10m, such as 15s");
+}
+
+function readDuration(text: string, leastMs: number, mostMs: number, expected: string): Reading<number> {
+  const [, amount, unit = "s"] = /^(\d{1,9})(ms|s|m)$/.exec(text) ?? [];
   const ms = Number(amount) * { ms: 1, s: 1_000, m: 60_000 }[unit as "ms" | "s" | "m"];
-  return ms <= maxDrainMs ? right(ms) : wrong(text, "a duration from 0s to 10m, such as 15s");
+  return ms >= leastMs && ms <= mostMs ? right(ms) : wrong(text, expected);
+}
+
+/** The address itself stays out of the message: it may hold a password. */
+function readAddress<T>(parse: () => T): Reading<T> {
+  try {
+    return right(parse());
+  } catch (error) {
+    if (error instanceof SluiceError && error.problems[0] !== undefined)
+      return { kind: "wrong", message: error.problems[0].message };
+    throw error;
+  }
 }
 
 function readSwitch(text: string): Reading<boolean> {

@@ -22,7 +22,7 @@ import type { WindowVerdict } from "./window-verdict.ts";
 export const neverArrived = 0;
 
 /** The time a cost is worth at the window's rate, rounded up: rounding is always on the strict side. */
-function worthMs(window: CompiledWindow, cost: number): number {
+export function worthMs(window: CompiledWindow, cost: number): number {
   return cost === 1 ? window.intervalMs : ceilToGrid((cost * window.perMs) / window.source.limit);
 }
 

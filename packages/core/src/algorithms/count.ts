@@ -11,7 +11,7 @@ export const onceRetentionMs: number = 30 * 24 * 60 * 60 * 1000;
 
 /** When the window that holds `nowMs` ends. `originMs` is the epoch time of the clock's origin. */
 export function countEndMs(window: CompiledWindow, nowMs: number, originMs: number): number {
-  if (window.perMs === Number.POSITIVE_INFINITY) return nowMs + onceRetentionMs;
+  if (window.perMs === Number.POSITIVE_INFINITY) return Math.ceil(nowMs) + onceRetentionMs;
   if (window.calendar !== undefined) return window.calendar(originMs + Math.floor(nowMs)).endMs - originMs;
   return alignedEndMs(window.perMs, nowMs, originMs);
 }

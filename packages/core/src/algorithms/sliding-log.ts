@@ -35,6 +35,13 @@ export class SlidingLog {
     return this.#entries[2 * index + 1]!;
   }
 
+  /** How many entries still count. */
+  countAt(nowMs: number, perMs: number): number {
+    let passed = 0;
+    while (passed < this.size && nowMs - this.timeAt(passed) >= perMs) passed += 1;
+    return this.size - passed;
+  }
+
   /** Drops what no longer counts. */
   settle(nowMs: number, perMs: number): void {
     const entries = this.#entries;

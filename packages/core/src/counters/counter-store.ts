@@ -80,7 +80,9 @@ export interface WindowReading {
  * - `reset` forgets the counters of these limits and subjects.
  * - `read` tells how each window stands.
  *
- * A store answers at once where it can (`local`), else with a promise.
+ * A store answers at once where it can (`local`), else with a promise. One that cannot answer rejects with
+ * `StoreUnavailable`, soon: a limiter has no timer of its own, and waits for as long as the store does. Any other error
+ * is taken for `storage_unavailable`, but for a `SluiceError`, which is the caller's mistake.
  */
 export interface CounterStore {
   readonly local: boolean;

@@ -8,7 +8,7 @@ import { ExpiringMap } from "./expiring-map.ts";
 import { type Hash64, hashText } from "./hash.ts";
 import { Receipts, type TakenWindow } from "./receipts.ts";
 import { SteadyClock } from "./steady-clock.ts";
-import { fits, isTaken, outcomesOf, type PlanStep, type TakePlan } from "./take-plan.ts";
+import { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./take-plan.ts";
 import { WindowCounters } from "./window-counters.ts";
 
 export interface MemoryCountersOptions {
@@ -146,10 +146,10 @@ export class MemoryCounters implements CounterStore {
     const nowMs = this.#clock.now();
     const redeemed = this.#receipts.redeem(receipt, nowMs);
     if (redeemed === undefined) return false;
-    // What was given back is not taken any more: a repetition of the request is a new one.
-    if (redeemed.id !== undefined) this.#ids.delete(redeemed.id);
     let given = false;
     for (const window of redeemed.windows) if (this.#windows.give(window, nowMs)) given = true;
+    // What was given back is not taken any more: a repetition of the request is a new one.
+    if (given && redeemed.id !== undefined) this.#ids.delete(redeemed.id);
     return given;
   }
 
@@ -208,7 +208,7 @@ export class MemoryCounters implements CounterStore {
     return this.#blocks.find(this.#subject.lo ^ limit.blockHashLo, this.#subject.hi ^ limit.blockHashHi || 1);
   }
 
-  #plan(limits: readonly ResolvedLimit[], nowMs: number): TakePlan {
+  #plan(limits: readonly ResolvedLimit[], nowMs: number): MemoryPlan {
     const steps: PlanStep[] = [];
     let refused: Set<number> | undefined;
     for (let i = 0; i < limits.length; i++) {
@@ -239,7 +239,7 @@ export class MemoryCounters implements CounterStore {
   }
 
   /** Takes every group that fits, noting it in `taken`, and blocks what is denied where its limit says so. */
-  #carryOut(limits: readonly ResolvedLimit[], plan: TakePlan, nowMs: number, taken: TakenWindow[] | undefined): void {
+  #carryOut(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number, taken: TakenWindow[] | undefined): void {
     // Placing a counter may move others: what was found before the first one is looked up again after it.
     let foundHolds = true;
     for (const step of plan.steps) {
@@ -275,6 +275,15 @@ export class MemoryCounters implements CounterStore {
     return foundAt < 0;
   }
 }
+
+/** A window that was looked at, and where its counter was found. */
+interface PlanStep extends LookedAt {
+  readonly lo: number;
+  readonly hi: number;
+  readonly at: number;
+}
+
+type MemoryPlan = TakePlan<PlanStep>;
 
 /** A request id that was taken: what it is bound to, by its hash, and the answer. */
 interface Remembered {

@@ -3,13 +3,10 @@ import type { CompiledWindow } from "../match/compiled.ts";
 import type { LimitOutcome, ResolvedLimit } from "./counter-store.ts";
 
 /** One window of one limit, looked at and not yet taken. */
-export interface PlanStep {
+export interface LookedAt {
   /** Which of the request's limits it belongs to. */
   readonly limit: number;
   readonly window: CompiledWindow;
-  readonly lo: number;
-  readonly hi: number;
-  readonly at: number;
   readonly verdict: WindowVerdict;
   /** How long the limit is still blocked by an earlier denial; 0 where it is not. */
   readonly blockedMs: number;
@@ -18,13 +15,13 @@ export interface PlanStep {
 }
 
 /** Every window of a request at one instant, before anything is taken. */
-export interface TakePlan {
-  readonly steps: readonly PlanStep[];
+export interface TakePlan<Step extends LookedAt = LookedAt> {
+  readonly steps: readonly Step[];
   /** Groups of limits (see `ResolvedLimit.group`) in which something does not fit. */
   readonly refused: ReadonlySet<number>;
 }
 
-export function fits(step: PlanStep): boolean {
+export function fits(step: LookedAt): boolean {
   return step.verdict.fits === "now" && step.blockedMs === 0;
 }
 
@@ -63,7 +60,7 @@ export function outcomesOf(limits: readonly ResolvedLimit[], plan: TakePlan, cha
 }
 
 /** For a denial the window with the longer wait speaks, for an allowance the one with the smaller share left. */
-function limitsMore(one: PlanStep, other: PlanStep): boolean {
+function limitsMore(one: LookedAt, other: LookedAt): boolean {
   const [a, b] = [one.verdict, other.verdict];
   if (a.retryAfterMs !== b.retryAfterMs) return a.retryAfterMs > b.retryAfterMs;
   return a.remainingAfter * other.window.capacity < b.remainingAfter * one.window.capacity;

@@ -196,7 +196,7 @@ export class WindowCounters {
       }
       case "log": {
         const log = at < 0 ? undefined : this.#logs[this.#logTable.numbers[at + 1]!];
-        return { entries: log?.size ?? 0 };
+        return { entries: log?.countAt(nowMs, window.perMs) ?? 0 };
       }
     }
   }

@@ -1,4 +1,5 @@
 import type { Receipt } from "../counters/counter-store.ts";
+import type { StoreUnavailableReason } from "../counters/store-unavailable.ts";
 import type { Algorithm, Window } from "../policy/policy.ts";
 
 /** Why the answer is what it is. */
@@ -17,7 +18,7 @@ export type DecisionReason =
   | "missing_dimension"
   /** Policies matched, and none of them limits this request. */
   | "unlimited"
-  /** The counters could not be asked; `degraded` says why. */
+  /** The counters could not be asked, and the policy says what happens then (`on_failure`); `degraded` says why. */
   | "degraded";
 
 export type SubjectState = "normal" | "warning" | "throttled";
@@ -95,7 +96,11 @@ export interface Decision {
   /** The same request id was decided before; this is that decision, and nothing was charged again. */
   readonly replayed: boolean;
   readonly preview: boolean;
-  readonly degraded: string | undefined;
+  /**
+   * Why the counters could not be asked; undefined where they were. Beside `over_limit`, `never_fits`, `blocked` or
+   * `missing_dimension` it says that this node denies by counters of its own (`on_failure: local`).
+   */
+  readonly degraded: StoreUnavailableReason | undefined;
   /** What policies in shadow mode would have denied. */
   readonly shadow: readonly ShadowDenial[];
   /** Every limit's answer, where `details` asked for it. */

@@ -130,6 +130,16 @@ describe("renderProblemBody", () => {
   it("answers 429 for a real denial by the local share during an outage", () => {
     const local = renderProblemBody({ ...denied, degraded: "storage_unavailable" });
     expect(local).toMatchObject({ status: 429, degraded: "storage_unavailable" });
+    expect(local.detail).toMatch(
+      /come back in .* The limiter cannot reach its counters, so this node counts by itself/,
+    );
+  });
+
+  it("tells outages of different kinds apart", () => {
+    const detailOf = (degraded: Decision["degraded"]): string =>
+      renderProblemBody({ ...denied, reason: "degraded", degraded }).detail;
+    expect(detailOf("storage_timeout")).toContain("counters do not answer in time, and without them");
+    expect(detailOf("storage_overloaded")).toContain("counters have too much to do, and without them");
   });
 
   it("lists every violated limit by its name in the header fields, and none that only shadows", () => {

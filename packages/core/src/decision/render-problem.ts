@@ -1,3 +1,4 @@
+import type { StoreUnavailableReason } from "../counters/store-unavailable.ts";
 import { SluiceError } from "../errors.ts";
 import type { Window } from "../policy/policy.ts";
 import type { Decision, DecisionReason } from "./decision.ts";
@@ -40,7 +41,7 @@ export function renderProblemBody(decision: Decision, instance?: string): Proble
     type: exceeded ? quotaExceeded : "about:blank",
     title: reason === "degraded" ? "Service Unavailable" : "Too Many Requests",
     status: reason === "degraded" ? 503 : 429,
-    detail: tellDetail(decision, waitMs),
+    detail: tellDetail(decision, waitMs) + tellOutage(decision),
     ...(instance !== undefined && { instance }),
     reason,
     cost,
@@ -55,6 +56,12 @@ export function renderProblemBody(decision: Decision, instance?: string): Proble
   };
 }
 
+const outages: Readonly<Record<StoreUnavailableReason, string>> = {
+  storage_unavailable: "The limiter cannot reach its counters",
+  storage_timeout: "The limiter's counters do not answer in time",
+  storage_overloaded: "The limiter's counters have too much to do",
+};
+
 function tellDetail(decision: Decision, waitMs: number | undefined): string {
   const { reason, cost, limit, window, remaining = 0 } = decision;
   const policy = decision.policy === undefined ? "A policy" : `Policy ${decision.policy}`;
@@ -67,7 +74,7 @@ function tellDetail(decision: Decision, waitMs: number | undefined): string {
     case "missing_dimension":
       return `${named} needs a dimension that this request lacks. Please send it.`;
     case "degraded":
-      return `The limiter cannot reach its counters, and without them requests are refused. ${comeBack}`;
+      return `${outages[decision.degraded ?? "storage_unavailable"]}, and without them requests are refused. ${comeBack}`;
     case "blocked":
       return `${rule}. That was exceeded before, so requests are refused for a while. ${comeBack}`;
     default:
@@ -76,6 +83,12 @@ function tellDetail(decision: Decision, waitMs: number | undefined): string {
       }
       return `${rule}. This request costs ${cost}, and ${Math.max(0, Math.floor(remaining))} is left. ${comeBack}`;
   }
+}
+
+/** Why a real denial is stricter than usual. */
+function tellOutage({ reason, degraded }: Decision): string {
+  if (degraded === undefined || reason === "degraded") return "";
+  return ` ${outages[degraded]}, so this node counts by itself for the time being.`;
 }
 
 function tellWindow(window: Window, holds: number | undefined): string {

@@ -1,4 +1,5 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
+import type { StoreUnavailableReason } from "../counters/store-unavailable.ts";
 import type { CompiledPolicy } from "../match/compiled.ts";
 import type { Refusal } from "../match/resolve.ts";
 import type { CheckRequest } from "../request/check-request.ts";
@@ -28,20 +29,26 @@ export function unlimitedDecision(
 const outageMs = 60_000;
 
 /**
- * The counters cannot be asked. One policy that fails closed is enough to deny. An outage is never dressed up as a denial
- * by a limit: the reason is `degraded`, whatever the answer.
+ * The counters cannot be asked, and no policy that applies has local ones. One that fails closed is enough to deny. An
+ * outage is never dressed up as a denial by a limit: the reason is `degraded`, whatever the answer.
  */
-export function degradedDecision(request: CheckRequest, limits: readonly ResolvedLimit[], epochMs: number): Decision {
+export function degradedDecision(
+  request: CheckRequest,
+  limits: readonly ResolvedLimit[],
+  degraded: StoreUnavailableReason,
+  shadow: readonly ShadowDenial[],
+  epochMs: number,
+): Decision {
   const enforced = limits.filter(({ group }) => group === 0);
   const closed = enforced.find(({ limit }) => limit.policy.onFailure === "closed");
   const outage: Decision = {
-    ...uncounted(request, []),
+    ...uncounted(request, shadow),
     allowed: closed === undefined,
     reason: "degraded",
     retryAfterMs: closed === undefined ? undefined : outageMs,
     resetAfterMs: outageMs,
     resetAtMs: epochMs + outageMs,
-    degraded: "storage_unavailable",
+    degraded,
   };
   const speaking = closed ?? enforced[0];
   if (speaking === undefined) return outage;

@@ -26,9 +26,10 @@ export function scopeOf(limit: Limit): string {
   return limit.name ?? (limit.by.length === 0 ? "global" : limit.by.join(","));
 }
 
-function limitIdentity(policy: Policy, limit: Limit): string {
+/** `owner` is what the limit belongs to: its policy's id, or that of the policy's local limits. */
+function limitIdentity(owner: string, limit: Limit): string {
   const named = limit.name ?? `${limit.by.join(",")}:${limit.algorithm}`;
-  const identity = `${policy.id}${between}${named}`;
+  const identity = `${owner}${between}${named}`;
   // A limit that starts afresh when it is edited carries its definition in its name.
   const definition = (): string => JSON.stringify([limit.windows, limit.tiers]);
   return limit.onChange === "reset" ? `${identity}${between}${definition()}` : identity;
@@ -59,7 +60,7 @@ function kindOf(window: Window, algorithm: Algorithm): CounterKind {
   return isOnce(window) ? "count" : kinds[algorithm];
 }
 
-function compileWindow(window: Window, algorithm: Algorithm, identity: string): CompiledWindow {
+export function compileWindow(window: Window, algorithm: Algorithm, identity: string): CompiledWindow {
   const { per } = window;
   const kind = kindOf(window, algorithm);
   const perMs = lengthOf(window);
@@ -91,16 +92,30 @@ function lengthOf(window: Window): number {
 
 const nominalMs = { day: 24 * 60 * 60 * 1000, month: 30 * 24 * 60 * 60 * 1000 };
 
-export function compileWindows(policy: Policy, limit: Limit, windows: readonly Window[]): readonly CompiledWindow[] {
-  const identity = limitIdentity(policy, limit);
+/** Windows of a limit, of one of its tiers, or of a subject; `identity` is the limit's. */
+export function compileWindows(identity: string, limit: Limit, windows: readonly Window[]): readonly CompiledWindow[] {
   const names = windowNames(limit, windows);
   return windows.map((window, i) => compileWindow(window, limit.algorithm, `${identity}${between}${names[i]}`));
 }
 
 export function compileLimits(policy: Policy): readonly CompiledLimit[] {
+  return compileList(policy, policy.limits, policy.id, false);
+}
+
+/** The policy's `local_limits`, whose counters are never those of its `limits`, whatever either are called. */
+export function compileLocalLimits(policy: Policy): readonly CompiledLimit[] {
+  return compileList(policy, policy.localLimits ?? [], `${policy.id}${between}local`, true);
+}
+
+function compileList(
+  policy: Policy,
+  limits: readonly Limit[],
+  owner: string,
+  local: boolean,
+): readonly CompiledLimit[] {
   const params = paramsOf(policy.match.endpoint ?? "/");
-  const identities = policy.limits.map((limit) => limitIdentity(policy, limit));
-  return policy.limits.map((limit, i): CompiledLimit => {
+  const identities = limits.map((limit) => limitIdentity(owner, limit));
+  return limits.map((limit, i): CompiledLimit => {
     const identity = identities[i]!;
     hashText(`${identity}${between}block`, hash, identityKind);
     return {
@@ -108,11 +123,12 @@ export function compileLimits(policy: Policy): readonly CompiledLimit[] {
       source: limit,
       identity,
       scope: scopeOf(limit),
+      local,
       sharesIdentity: identities.filter((one) => one === identity).length > 1,
       segments: limit.by.map((dimension) => params.get(dimension) ?? -1),
-      windows: compileWindows(policy, limit, limit.windows),
+      windows: compileWindows(identity, limit, limit.windows),
       tiers: new Map(
-        Object.entries(limit.tiers).map(([tier, { windows }]) => [tier, compileWindows(policy, limit, windows)]),
+        Object.entries(limit.tiers).map(([tier, { windows }]) => [tier, compileWindows(identity, limit, windows)]),
       ),
       blockForMs: limit.blockForMs,
       blockHashLo: hash.lo,

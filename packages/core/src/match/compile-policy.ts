@@ -1,7 +1,7 @@
 import type { DimensionValues, Policy } from "../policy/policy.ts";
 import { canonicalValue } from "../subject/canonical-value.ts";
 import { createCidrSet, parseCidr } from "../subject/cidr-set.ts";
-import { compileLimits } from "./compile-limit.ts";
+import { compileLimits, compileLocalLimits } from "./compile-limit.ts";
 import type { CompiledPolicy, Condition, ValueList } from "./compiled.ts";
 import { EndpointTrie, specificityOf } from "./endpoint-trie.ts";
 
@@ -9,6 +9,7 @@ export function compilePolicy(policy: Policy): CompiledPolicy {
   return {
     policy,
     limits: compileLimits(policy),
+    localLimits: compileLocalLimits(policy),
     enforced: policy.mode === "enforce",
     methods: compileMethods(policy.match.methods),
     conditions: Object.entries(policy.match.dimensions).map(

@@ -50,6 +50,8 @@ export interface CompiledLimit {
   /** policy id and limit name (else dimensions and algorithm): never a version or a position. */
   readonly identity: string;
   readonly scope: string;
+  /** One of the policy's `local_limits`, which limits of particular subjects do not change. */
+  readonly local: boolean;
   /** Whether another limit of the policy has the same identity, and so may share counters with this one. */
   readonly sharesIdentity: boolean;
   /** Where each dimension's value comes from: a segment of the path for `{param}`s, else −1, the request. */
@@ -64,6 +66,8 @@ export interface CompiledLimit {
 export interface CompiledPolicy {
   readonly policy: Policy;
   readonly limits: readonly CompiledLimit[];
+  /** What stands in for `limits` while counters cannot be asked. Empty: their share. */
+  readonly localLimits: readonly CompiledLimit[];
   readonly enforced: boolean;
   /** Undefined: any method. */
   readonly methods: ReadonlySet<string> | undefined;

@@ -11,20 +11,20 @@ export interface KnownSubjects {
 
 /**
  * The windows of the subject's override, else of its tier, else of the tier that the request names, else the limit's own.
- * `values` are those of the limit's dimensions; the last is the most particular.
+ * `values` are those of the limit's dimensions; the last is the most particular. `known` is undefined where nobody is.
  */
 export function findWindows(
   limit: CompiledLimit,
   values: readonly string[],
   requestTier: string,
-  { running, written }: KnownSubjects,
+  known: KnownSubjects | undefined,
   epochMs: () => number,
 ): readonly CompiledWindow[] {
   const { by } = limit.source;
-  for (let i = by.length - 1; i >= 0; i--) {
+  for (let i = by.length - 1; known !== undefined && i >= 0; i--) {
     const own =
-      windowsOf(running.find(by[i]!, values[i]!), limit, epochMs) ??
-      windowsOf(written.find(by[i]!, values[i]!), limit, epochMs);
+      windowsOf(known.running.find(by[i]!, values[i]!), limit, epochMs) ??
+      windowsOf(known.written.find(by[i]!, values[i]!), limit, epochMs);
     if (own !== undefined) return own;
   }
   return limit.tiers.get(requestTier) ?? limit.windows;
@@ -37,13 +37,14 @@ function windowsOf(
   epochMs: () => number,
 ): readonly CompiledWindow[] | undefined {
   if (entry === undefined) return undefined;
-  for (const own of entry.limits) {
+  for (const own of limit.local ? noLimits : entry.limits) {
     if (own.policy !== limit.policy.id || (own.limit !== undefined && own.limit !== limit.scope)) continue;
     if (own.untilMs === undefined || epochMs() < own.untilMs) return ownWindows(own, limit);
   }
   return entry.tier === undefined ? undefined : limit.tiers.get(entry.tier);
 }
 
+const noLimits: readonly SubjectLimit[] = [];
 const compiledOwn = new WeakMap<SubjectLimit, Map<CompiledLimit, readonly CompiledWindow[]>>();
 
 function ownWindows(own: SubjectLimit, limit: CompiledLimit): readonly CompiledWindow[] {
@@ -56,7 +57,7 @@ function ownWindows(own: SubjectLimit, limit: CompiledLimit): readonly CompiledW
   if (windows === undefined) {
     // Limits of replaced snapshots do not pile up here.
     if (byLimit.size >= 64) byLimit.clear();
-    windows = compileWindows(limit.policy, limit.source, own.windows);
+    windows = compileWindows(limit.identity, limit.source, own.windows);
     byLimit.set(limit, windows);
   }
   return windows;

@@ -1,13 +1,11 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
 import type { CheckRequest } from "../request/check-request.ts";
-import { rawDimension, readDimension } from "../request/read-dimension.ts";
-import { joinSubject } from "../subject/join-subject.ts";
+import { rawDimension } from "../request/read-dimension.ts";
 import type { SubjectDirectory } from "../subject/subject-directory.ts";
 import { chargeOnce } from "./charge-once.ts";
-import type { CompiledLimit, CompiledPolicy } from "./compiled.ts";
-import { segmentsOf } from "./endpoint-trie.ts";
+import type { Candidate, CompiledPolicy } from "./compiled.ts";
 import { candidatesFor, namedCandidates } from "./find-candidates.ts";
-import { findWindows } from "./find-windows.ts";
+import { type Asked, resolveLimits } from "./resolve-limits.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
 import { isOnAny, isSurelyOnAny } from "./value-lists.ts";
 
@@ -20,7 +18,11 @@ export interface Resolution {
   readonly exempting: readonly CompiledPolicy[];
   /** What the request is decided by even if it has no limits: the policies that apply. */
   readonly applied: readonly CompiledPolicy[];
+  /** The same, each with the form of the path that it matches. */
+  readonly candidates: readonly Candidate[];
   readonly match: EndpointMatch;
+  /** What the request says, for limits that are asked only when others cannot be. */
+  readonly asked: Asked;
 }
 
 export interface Refusal {
@@ -45,8 +47,9 @@ export function resolve(
     request.policies === undefined
       ? candidatesFor(snapshot, match, dimensions, epochMs)
       : namedCandidates(snapshot, request.policies, match, dimensions, epochMs);
-  const known = { running: subjects, written: snapshot.subjects };
   const anybodyKnown = subjects.size !== 0 || snapshot.subjects.size !== 0;
+  const known = anybodyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
+  const asked: Asked = { dimensions, ipv6PrefixBits: snapshot.ipv6PrefixBits, known, epochMs };
   const limits: ResolvedLimit[] = [];
   const refusals: Refusal[] = [];
   const exempting: CompiledPolicy[] = [];
@@ -62,23 +65,11 @@ export function resolve(
     }
     const cost = costOf(policy, request, match);
     const group = policy.enforced ? 0 : i + 1;
-    const before = limits.length;
-    for (const limit of policy.limits) {
-      const values = valuesOf(limit, dimensions, path, snapshot.ipv6PrefixBits);
-      if (limit.source.missing === "share" || !values.includes("")) {
-        const windows =
-          anybodyKnown || limit.tiers.size > 0
-            ? findWindows(limit, values, rawDimension(dimensions, "tier"), known, epochMs)
-            : limit.windows;
-        limits.push({ limit, windows, subject: joinSubject(values), cost, group });
-      } else if (limit.source.missing === "deny") {
-        refusals.push({ policy, reason: "missing_dimension", scope: limit.scope });
-        limits.length = before;
-        break;
-      }
-    }
+    const lacking = resolveLimits(limits, policy.limits, asked, path, cost, group);
+    if (lacking !== undefined) refusals.push({ policy, reason: "missing_dimension", scope: lacking.scope });
   }
-  return { limits: chargeOnce(limits), refusals, exempting, applied: list.map((one) => one.policy), match };
+  const applied = list.map((one) => one.policy);
+  return { limits: chargeOnce(limits), refusals, exempting, applied, candidates: list, match, asked };
 }
 
 function costOf(policy: CompiledPolicy, request: CheckRequest, match: EndpointMatch): number {
@@ -96,17 +87,4 @@ function costOf(policy: CompiledPolicy, request: CheckRequest, match: EndpointMa
   }
   match.costs.set(policy, dearest);
   return dearest;
-}
-
-/** The values of the limit's dimensions; "" for one that is missing. */
-function valuesOf(limit: CompiledLimit, dimensions: Dimensions, path: string, ipv6PrefixBits: number): string[] {
-  const { by } = limit.source;
-  const values: string[] = [];
-  for (let i = 0; i < by.length; i++) {
-    const segment = limit.segments[i]!;
-    // A policy that was asked for by name need not match the path, and then takes what it is given.
-    const fromPath = segment < 0 ? undefined : segmentsOf(path)[segment];
-    values.push(fromPath ?? readDimension(dimensions, by[i]!, ipv6PrefixBits));
-  }
-  return values;
 }

@@ -69,7 +69,11 @@ export const limitShape: Shape<Limit> = refine(writtenLimit, (written, reading):
   };
 });
 
-export const limitsShape: Shape<readonly Limit[]> = listOf(limitShape, { max: 64 });
+const maxLimits = 64;
+
+export const limitsShape: Shape<readonly Limit[]> = listOf(limitShape, { max: maxLimits });
+
+export const localLimitsShape: Shape<readonly Limit[]> = listOf(limitShape, { min: 1, max: maxLimits });
 
 const noTiers: Limit["tiers"] = Object.freeze(Object.create(null));
 

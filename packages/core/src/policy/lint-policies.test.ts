@@ -49,6 +49,34 @@ describe("lintPolicies", () => {
     ]);
   });
 
+  it("warns of a cost that does not pass by the local share, where it does otherwise", () => {
+    const limits = [{ by: "user", windows: ["10/s", "100/m"], tiers: { small: { windows: "5/s" } } }];
+    expect(lintOne({ limits, cost: { "/export": 8 }, on_failure: "local" })).toEqual([
+      "limits[0].tiers.small.windows[0]: holds at most 5, less than the cost 8 of /export, which therefore never passes",
+      "limits[0].windows[0]: holds at most 5 when counters cannot be asked (local_share), less than the cost 8 of /export, which does not pass then",
+    ]);
+    expect(lintOne({ limits: [{ by: "user", windows: "10/s" }], cost: 8, on_failure: "open" })).toEqual([]);
+    expect(
+      lintOne({ limits: [{ by: "user", windows: "10/s" }], cost: 8, on_failure: "local", local_share: 0.8 }),
+    ).toEqual([]);
+  });
+
+  it("warns of a local share that local limits leave without effect, and looks at local limits as at limits", () => {
+    const local_limits = [{ by: "ip", algorithm: "fixed_window", windows: ["20/m", "2000/m"] }];
+    expect(lintOne({ on_failure: "local", local_share: 0.5, local_limits })).toEqual([
+      "local_limits[0].algorithm: is fixed_window, which lets twice the limit through around the end of a window (40 for 20/m); sliding_window does not",
+      "local_limits[0].windows[1]: 2000/m never limits anything: 20/m is always there first",
+      "local_share: changes nothing: local_limits stand in for the limits, at their full size",
+    ]);
+    const shared = [
+      { by: "ip", windows: "10/s" },
+      { by: "ip", windows: "20/s" },
+    ];
+    expect(lintOne({ on_failure: "local", local_limits: shared })).toEqual([
+      "local_limits[1].windows[0]: shares its counter with local_limits[0], which has the same dimensions, algorithm and duration; name one of the limits",
+    ]);
+  });
+
   it("does not warn of a window that denies everything", () => {
     expect(lintOne({ limits: [{ by: "user", windows: "0/s" }], cost: 10 })).toEqual([]);
   });

@@ -6,6 +6,7 @@ import { findNeedlessWindows } from "./find-needless-windows.ts";
 import { anything } from "./names.ts";
 import type { DimensionValues, Limit, Policy, PolicySet, Window } from "./policy.ts";
 import { renderWindow } from "./render-window.ts";
+import { shareOfWindow } from "./share-of-window.ts";
 
 type Warn = (path: Path, message: string) => void;
 
@@ -29,20 +30,28 @@ function lintPolicy(policy: Policy, at: Path, warn: Warn): void {
   lintAddresses(policy.allow, [...at, "allow"], warn);
   lintAddresses(policy.deny, [...at, "deny"], warn);
   lintMatchedAddresses(policy, at, warn);
-  lintSharedCounters(policy, at, warn);
-  for (const [index, limit] of policy.limits.entries()) {
-    const limitAt = [...at, "limits", index];
+  lintLimits(policy, policy.limits, [...at, "limits"], warn);
+  lintLimits(policy, policy.localLimits ?? [], [...at, "local_limits"], warn);
+  lintLocalShare(policy, at, warn);
+}
+
+function lintLimits(policy: Policy, limits: readonly Limit[], at: Path, warn: Warn): void {
+  lintSharedCounters(limits, at, warn);
+  for (const [index, limit] of limits.entries()) {
+    const limitAt = [...at, index];
     lintEverybodyTogether(policy, limit, limitAt, warn);
     lintDoubleBurst(limit, limitAt, warn);
-    const tiers = Object.entries(limit.tiers).map(([tier, { windows }]) => ({
-      windows,
-      at: ["tiers", tier, "windows"],
-    }));
-    for (const { windows, at: part } of [{ windows: limit.windows, at: ["windows"] }, ...tiers]) {
+    for (const { windows, at: part } of windowsOf(limit)) {
       lintLargestCost(policy, windows, [...limitAt, ...part], warn);
       lintNeedlessWindows(limit, windows, [...limitAt, ...part], warn);
     }
   }
+}
+
+/** The windows of a limit and of its tiers, each with the way to them. */
+function windowsOf(limit: Limit): readonly { readonly windows: readonly Window[]; readonly at: Path }[] {
+  const tiers = Object.entries(limit.tiers).map(([tier, { windows }]) => ({ windows, at: ["tiers", tier, "windows"] }));
+  return [{ windows: limit.windows, at: ["windows"] }, ...tiers];
 }
 
 function lintFailMode(policy: Policy, at: Path, warn: Warn): void {
@@ -51,6 +60,30 @@ function lintFailMode(policy: Policy, at: Path, warn: Warn): void {
     [...at, "on_failure"],
     `on_failure is not chosen, so policy ${policy.id} allows everything when its counters cannot be asked; write open, closed or local`,
   );
+}
+
+/** What a share of the limits does that may surprise: nothing, or keep out for good what is too large for it. */
+function lintLocalShare(policy: Policy, at: Path, warn: Warn): void {
+  if (policy.onFailure !== "local") return;
+  if (policy.localLimits !== undefined) {
+    if (policy.localShare !== undefined)
+      warn([...at, "local_share"], "changes nothing: local_limits stand in for the limits, at their full size");
+    return;
+  }
+  const { endpoint, cost } = largestCost(policy);
+  for (const [index, limit] of policy.limits.entries()) {
+    for (const { windows, at: part } of windowsOf(limit)) {
+      for (const [place, window] of windows.entries()) {
+        const { burst } = shareOfWindow(window, limit.algorithm, policy.localShare);
+        // What never passes anyway has been told of.
+        if (burst >= cost || window.burst < cost) continue;
+        warn(
+          [...at, "limits", index, ...part, place],
+          `holds at most ${burst} when counters cannot be asked (local_share), less than the cost ${cost} of ${endpoint}, which does not pass then`,
+        );
+      }
+    }
+  }
 }
 
 function lintRollout(policy: Policy, at: Path, warn: Warn): void {
@@ -72,16 +105,16 @@ function lintMatchedAddresses({ match }: Policy, at: Path, warn: Warn): void {
   }
 }
 
-function lintSharedCounters(policy: Policy, at: Path, warn: Warn): void {
+function lintSharedCounters(limits: readonly Limit[], at: Path, warn: Warn): void {
   const seen = new Map<string, number>();
-  for (const [index, limit] of policy.limits.entries()) {
+  for (const [index, limit] of limits.entries()) {
     const keys = limit.windows.map((window) => counterKey(limit, window));
     for (const [place, key] of keys.entries()) {
       const other = seen.get(key);
       if (other !== undefined)
         warn(
-          [...at, "limits", index, "windows", place],
-          `shares its counter with limits[${other}], which has the same dimensions, algorithm and duration; name one of the limits`,
+          [...at, index, "windows", place],
+          `shares its counter with ${at.at(-1)}[${other}], which has the same dimensions, algorithm and duration; name one of the limits`,
         );
     }
     for (const key of keys) seen.set(key, index);
@@ -111,7 +144,7 @@ function lintDoubleBurst(limit: Limit, at: Path, warn: Warn): void {
 }
 
 function lintLargestCost(policy: Policy, windows: readonly Window[], at: Path, warn: Warn): void {
-  const largest = policy.cost.reduce((most, one) => (one.cost > most.cost ? one : most), { endpoint: "", cost: 0 });
+  const largest = largestCost(policy);
   for (const [index, window] of windows.entries()) {
     // A window of nothing denies everything, and is meant to.
     if (window.burst >= largest.cost || window.burst === 0) continue;
@@ -120,6 +153,10 @@ function lintLargestCost(policy: Policy, windows: readonly Window[], at: Path, w
       `holds at most ${window.burst}, less than the cost ${largest.cost} of ${largest.endpoint}, which therefore never passes`,
     );
   }
+}
+
+function largestCost({ cost }: Policy): { readonly endpoint: string; readonly cost: number } {
+  return cost.reduce((most, one) => (one.cost > most.cost ? one : most), { endpoint: "", cost: 0 });
 }
 
 function lintNeedlessWindows(limit: Limit, windows: readonly Window[], at: Path, warn: Warn): void {

@@ -155,6 +155,17 @@ describe("parsePolicies", () => {
     expect(set.policies[1]?.match.domain).toBe("legacy");
   });
 
+  it("reads what a policy that fails local says of it", () => {
+    const local = [{ by: "ip", windows: "20/m" }];
+    const read = parseOne({ on_failure: "local", local_share: "25%", local_limits: local });
+    expect(read).toMatchObject({ onFailure: "local", localShare: 0.25 });
+    expect(read.localLimits).toEqual([parseLimit({ by: "ip", windows: "20/m" })]);
+    expect(parseOne({ on_failure: "local", local_share: 1 }).localShare).toBe(1);
+    expect(parseOne({ on_failure: "local" })).not.toHaveProperty("localShare");
+    const { fallback } = parsePolicies({ default: { limits, on_failure: "local", local_limits: local } });
+    expect(fallback?.localLimits).toHaveLength(1);
+  });
+
   it("takes a policy that only exempts, and one that only denies", () => {
     expect(parsePolicies({ policies: [{ id: "p", unlimited: true }] }).policies[0]?.unlimited).toBe(true);
     expect(parsePolicies({ policies: [{ id: "p", deny: { ip: "10.0.0.1" } }] }).policies[0]?.limits).toEqual([]);
@@ -312,6 +323,35 @@ describe("problems", () => {
     [{ warn_at: 80 }, "warn_at: must be a number from 0 to 1, but is 80"],
     [{ warn_at: "180%" }, "warn_at: must be at most 100%"],
     [{ deadline: "2m" }, "deadline: must last from 1ms to 1m"],
+    [{ on_failure: "local", local_share: 0 }, "local_share: must be more than 0; to let nothing through, write"],
+    [{ on_failure: "local", local_share: 1.5 }, "local_share: must be a number from 0 to 1, but is 1.5"],
+    [{ on_failure: "local", local_share: "0%" }, "local_share: must be more than 0"],
+    [{ on_failure: "local", local_share: "150%" }, "local_share: must be at most 100%, but is 150%"],
+    [{ on_failure: "local", local_share: "half" }, "local_share: must be a percentage"],
+    [
+      { local_share: 0.5 },
+      "local_share: goes with on_failure: local, and on_failure is open; write on_failure: local, or leave it out",
+    ],
+    [
+      { on_failure: "closed", local_limits: [{ by: "ip", windows: "20/m" }] },
+      "local_limits: goes with on_failure: local, and on_failure is closed; write on_failure: local, or leave it out",
+    ],
+    [{ on_failure: "local", local_limits: [] }, "local_limits: must have 1 to 64 entries, but has 0"],
+    [{ on_failure: "local", local_limits: [{ windows: "x" }] }, "local_limits[0].windows: must be a window"],
+    [
+      { on_failure: "local", limits: undefined, unlimited: true, local_limits: [{ windows: "1/s" }] },
+      "local_limits: stands in for limits, of which the policy has none; write limits, or leave it out",
+    ],
+    [
+      {
+        on_failure: "local",
+        local_limits: [
+          { name: "a", windows: "1/s" },
+          { name: "a", by: "x", windows: "1/s" },
+        ],
+      },
+      "local_limits[1].name: is a, as another limit of this policy",
+    ],
     [{ mode: "dry-run" }, "mode: must be one of enforce, shadow"],
     [{ onFailure: "open" }, "onFailure: is not a known key; did you mean on_failure?"],
     [
@@ -325,6 +365,15 @@ describe("problems", () => {
     ],
   ])("of a policy with %j say what is wrong", (policy, message) => {
     expect(policyProblems(policy).join("\n")).toContain(message);
+  });
+
+  it("do not complain of what goes with a fail mode that is only misspelt", () => {
+    expect(policyProblems({ on_failure: "lcal", local_share: 0.5 })).toEqual([
+      'on_failure: must be one of open, closed, local, but is "lcal"; did you mean local?',
+    ]);
+    expect(policyProblems({ on_failur: "local", local_share: 0.5 })).toEqual([
+      "on_failur: is not a known key; did you mean on_failure?",
+    ]);
   });
 
   it("do not call limits missing that are only misspelt", () => {

@@ -15,7 +15,8 @@ const maxAmount = 1e12;
 const maxPerSecond = 1e7;
 /** Ten years, leap days included. */
 const maxPerMs = 3_653 * dayMs;
-const maxDrainMs = 36_525 * dayMs;
+/** 100 years: within that a full burst flows out again. */
+export const maxDrainMs: number = 36_525 * dayMs;
 
 const per = duration({ maxMs: maxPerMs });
 

@@ -43,6 +43,8 @@ describe("policyFileSchema", () => {
       "domain",
       "id",
       "limits",
+      "local_limits",
+      "local_share",
       "match",
       "mode",
       "on_failure",
@@ -68,6 +70,12 @@ describe("policyFileSchema", () => {
     for (const part of [defs.policy, defs.limit])
       for (const [key, property] of Object.entries((part as { properties: Record<string, Schema> }).properties))
         expect(property.description, key).toEqual(expect.any(String));
+  });
+
+  it("takes a local share above 0 and up to 1, or a percentage, and local limits like limits", () => {
+    const { local_share, local_limits } = defs.policy!.properties as Record<string, Schema>;
+    expect(local_share!.anyOf).toMatchObject([{ type: "number", exclusiveMinimum: 0, maximum: 1 }, { type: "string" }]);
+    expect(local_limits).toMatchObject({ type: "array", items: { $ref: "#/$defs/limit" }, minItems: 1, maxItems: 64 });
   });
 
   it("forbids keys that nobody reads", () => {

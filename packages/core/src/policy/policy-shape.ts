@@ -6,12 +6,13 @@ import { boolean, choice, described, integer, number, refine, type Shape, text }
 import { hasMisspelt } from "../shape/suggest.ts";
 import { defaultPolicyId } from "./default-policy.ts";
 import { endpointPattern } from "./endpoint-pattern.ts";
-import { limitsShape } from "./limit-shape.ts";
+import { limitsShape, localLimitsShape } from "./limit-shape.ts";
 import { matchShape, noValues, valueLists, type WrittenMatch } from "./match-shape.ts";
 import { anything, dimensionName, domainName, policyId } from "./names.ts";
 import { duration } from "./parse-duration.ts";
 import { instant } from "./parse-instant.ts";
-import type { Policy } from "./policy.ts";
+import type { Limit, Policy } from "./policy.ts";
+import { defaultLocalShare } from "./share-of-window.ts";
 
 /** A policy whose domain may still come from the document. */
 export type WrittenPolicy = Omit<Policy, "match"> & { readonly match: WrittenMatch };
@@ -33,6 +34,17 @@ const percentText = refine(
 const warnAt = refine(
   byType({ number: number({ min: 0, max: 1 }), text: refine(percentText, (percent) => percent / 100) }),
   (share, reading) => (share <= 1 ? share : reading.problem(`must be at most 100%, but is ${share * 100}%`)),
+);
+
+const localShare = refine(
+  byType({
+    number: { ...number({ min: 0, max: 1 }), schema: { type: "number", exclusiveMinimum: 0, maximum: 1 } },
+    text: refine(percentText, (written) => written / 100),
+  }),
+  (share, reading) => {
+    if (share > 1) return reading.problem(`must be at most 100%, but is ${share * 100}%`);
+    return share > 0 ? share : reading.problem("must be more than 0; to let nothing through, write on_failure: closed");
+  },
 );
 
 const percent = refine(byType({ number: number({ min: 0, max: 100 }), text: percentText }), (share, reading) =>
@@ -64,7 +76,20 @@ const commonFields = {
     "What happens when counters cannot be asked: allow, deny, or count on this node alone.",
     { default: "open" },
   ),
-  deadline: described(duration({ maxMs: 60_000 }), "How long a decision may take before `on_failure` answers."),
+  local_share: described(
+    localShare,
+    "With `on_failure: local`, the share of every limit that this node lets through by itself: 0.5 or 50%.",
+    { default: defaultLocalShare, examples: [0.25, "25%"] },
+  ),
+  local_limits: described(
+    localLimitsShape,
+    "With `on_failure: local`, what stands in for `limits` while counters cannot be asked, at its full size.",
+    { examples: [[{ by: ["ip"], windows: ["20/m"] }]] },
+  ),
+  deadline: described(
+    duration({ maxMs: 60_000 }),
+    "How long counters elsewhere may take to answer before `on_failure` does. Left out: 25ms.",
+  ),
   warn_at: described(warnAt, "Share of a limit from which its state is `warning`: 0.8 or 80%.", { default: 0.8 }),
   count_denials: described(boolean, "Whether denials are counted across nodes as well as on each.", { default: false }),
 };
@@ -130,6 +155,7 @@ type Common = ObjectOf<Readonly<Record<never, never>>, typeof commonFields>;
 
 function finishCommon(written: Common, reading: Reading, raw: unknown): Omit<Policy, "id" | "match" | "replaces"> {
   checkLimits(written, reading, raw as object);
+  checkLocal(written, reading, raw as object);
   return {
     version: written.version ?? 1,
     ...(written.description === undefined ? undefined : { description: written.description }),
@@ -142,6 +168,8 @@ function finishCommon(written: Common, reading: Reading, raw: unknown): Omit<Pol
     cost: written.cost ?? [],
     onFailure: written.on_failure ?? "open",
     onFailureChosen: written.on_failure !== undefined,
+    ...(written.local_share === undefined ? undefined : { localShare: written.local_share }),
+    ...(written.local_limits === undefined ? undefined : { localLimits: written.local_limits }),
     ...(written.deadline === undefined ? undefined : { deadlineMs: written.deadline }),
     warnAt: written.warn_at ?? 0.8,
     countDenials: written.count_denials ?? false,
@@ -158,10 +186,39 @@ function checkLimits(
     reading.problem("goes with no limits; leave out either unlimited or limits", "unlimited");
   if (none && written.unlimited !== true && raw.deny === undefined && !hasMisspelt(raw, "limits"))
     reading.problem("is missing; write a list of limits, or unlimited: true, or a deny list", "limits");
+  checkNames(written.limits ?? [], reading, "limits");
+  checkNames(written.local_limits ?? [], reading, "local_limits");
+}
+
+function checkNames(limits: readonly Limit[], reading: Reading, key: string): void {
   const names = new Set<string>();
-  for (const [index, { name }] of (written.limits ?? []).entries()) {
+  for (const [index, { name }] of limits.entries()) {
     if (name !== undefined && names.has(name))
-      reading.problem(`is ${name}, as another limit of this policy; give each its own`, "limits", index, "name");
+      reading.problem(`is ${name}, as another limit of this policy; give each its own`, key, index, "name");
     if (name !== undefined) names.add(name);
   }
+}
+
+/** What is written for `on_failure: local` goes with it, and with limits that it stands in for. */
+function checkLocal(
+  written: Common,
+  reading: Reading,
+  raw: { readonly on_failure?: unknown; readonly limits?: unknown; readonly deny?: unknown },
+): void {
+  // A fail mode that could not be read has been told of.
+  const mode =
+    written.on_failure ?? (raw.on_failure === undefined && !hasMisspelt(raw, "on_failure") ? "open" : "local");
+  for (const key of ["local_share", "local_limits"] as const) {
+    if (written[key] === undefined || mode === "local") continue;
+    reading.problem(
+      `goes with on_failure: local, and on_failure is ${mode}; write on_failure: local, or leave it out`,
+      key,
+    );
+  }
+  const limitless = raw.limits === undefined && (written.unlimited === true || raw.deny !== undefined);
+  if (written.local_limits !== undefined && limitless)
+    reading.problem(
+      "stands in for limits, of which the policy has none; write limits, or leave it out",
+      "local_limits",
+    );
 }

@@ -96,6 +96,10 @@ export interface Policy {
   readonly onFailure: FailMode;
   /** Whether `on_failure` was written down; linting asks that it is. */
   readonly onFailureChosen: boolean;
+  /** With `local`: the share of every window that a node counts by itself. Absent: half. */
+  readonly localShare?: number;
+  /** With `local`: what stands in for `limits`, at its full size. Absent: `limits`, by their share. */
+  readonly localLimits?: readonly Limit[];
   readonly deadlineMs?: number;
   /** Share of the limit from which the state is `warning`. */
   readonly warnAt: number;

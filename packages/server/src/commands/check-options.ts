@@ -11,6 +11,7 @@ export interface CheckOptions {
   readonly details?: boolean;
   readonly server?: string;
   readonly config?: string;
+  readonly redis?: string;
   readonly json?: boolean;
 }
 

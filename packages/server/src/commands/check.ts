@@ -1,22 +1,41 @@
-import { createLocalAsker, createRemoteAsker } from "./asker.ts";
+import type { Settings } from "../settings.ts";
+import { type Asker, createAsker } from "./asker.ts";
 import { type CheckOptions, parseCheckRequest, parseWhole } from "./check-options.ts";
 import { renderDecision } from "./render-decision.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
 const maxRepeat = 1_000_000;
 
-/** `sluice check`: decides in this process, or asks a server. */
+type RepeatedCheckOptions = CheckOptions & { readonly repeat?: string };
+
+/** `sluice check`: decides in this process, or asks a server. `settings` tell of servers that hold counters. */
 export async function check(
   words: readonly string[],
-  options: CheckOptions & { readonly repeat?: string },
+  options: RepeatedCheckOptions,
+  settings: Settings | undefined,
   terminal: Terminal,
 ): Promise<ExitCode> {
   const request = parseCheckRequest(words, options);
   const repeat = options.repeat === undefined ? 1 : parseWhole("--repeat", options.repeat, 1, maxRepeat);
-  const asker =
-    options.server === undefined ? await createLocalAsker(options.config) : createRemoteAsker(options.server);
+  const asker = await createAsker(options, settings, terminal);
   if (options.server === undefined && options.config === undefined)
     terminal.stderr.write("No policy file is named (--config), so the default policy decides.\n");
+  try {
+    const denied = await ask(asker, request, repeat, options, terminal);
+    return denied === 0 ? 0 : 1;
+  } finally {
+    await asker.close();
+  }
+}
+
+/** Asks so many times, and answers how often it was denied. */
+async function ask(
+  asker: Asker,
+  request: ReturnType<typeof parseCheckRequest>,
+  repeat: number,
+  options: RepeatedCheckOptions,
+  terminal: Terminal,
+): Promise<number> {
   let denied = 0;
   for (let asked = 0; asked < repeat; asked++) {
     const decision = await asker.check(request);
@@ -24,5 +43,5 @@ export async function check(
     terminal.stdout.write(options.json === true ? `${JSON.stringify(decision)}\n` : renderDecision(decision));
   }
   if (repeat > 1 && options.json !== true) terminal.stdout.write(`\n${repeat - denied} allowed, ${denied} denied\n`);
-  return denied === 0 ? 0 : 1;
+  return denied;
 }

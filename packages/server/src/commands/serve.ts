@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { type CheckRequest, createLimiter, ManualClock, type PolicySet } from "sluice";
+import { type CheckRequest, createLimiter, ManualClock, type PolicySet, type Problem } from "sluice";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { HangUp, Signals } from "../early-signals.ts";
 import { exampleCheck } from "../example-check.ts";
@@ -14,11 +14,13 @@ import { CommandError, type ExitCode, type Terminal } from "./terminal.ts";
  */
 export async function serve(
   settings: Settings,
+  warnings: readonly Problem[],
   terminal: Terminal,
   signals: Signals,
   hangUp: HangUp = "reload",
 ): Promise<ExitCode> {
   const log = createLogger({ level: settings.logLevel, format: settings.logFormat, ...terminal });
+  if (warnings.length > 0) log.warn({ problems: warnings }, "the settings are legal, but may surprise");
   let daemon: Daemon | undefined;
   // Listening for signals comes first: one that arrives while policies are loaded is obeyed. `main.ts` minds those before.
   const asked = nextStop(signals, hangUp === "stop" ? [...stopSignals, "SIGHUP"] : stopSignals);
@@ -28,8 +30,9 @@ export async function serve(
     throw asListenError(error, settings);
   });
   const { policySet } = daemon.limiter.snapshot;
-  log.info({ url: daemon.url, policies: policySet.policies.length, path: settings.config, version }, "listening");
-  if (settings.logFormat === "text") terminal.stdout.write(renderGreeting(daemon.url, settings.config, policySet));
+  const { url, countersAt: counters } = daemon;
+  log.info({ url, policies: policySet.policies.length, path: settings.config, counters, version }, "listening");
+  if (settings.logFormat === "text") terminal.stdout.write(renderGreeting(url, settings.config, policySet, counters));
 
   const signal = await asked;
   // Nobody is in a hurry in a terminal that is gone, and what started us may hand the news on as a SIGTERM.
@@ -56,7 +59,12 @@ function nextStop(signals: Signals, names: readonly NodeJS.Signals[]): Promise<N
 const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
 
 /** What a newcomer needs to know: where it listens, where policies come from, and something to try. */
-export function renderGreeting(url: string, config: string | undefined, policySet: PolicySet): string {
+export function renderGreeting(
+  url: string,
+  config: string | undefined,
+  policySet: PolicySet,
+  counters: string = "memory",
+): string {
   const count = policySet.policies.length === 1 ? "1 policy" : `${policySet.policies.length} policies`;
   const source =
     config === undefined
@@ -65,7 +73,7 @@ export function renderGreeting(url: string, config: string | undefined, policySe
   return `
 Sluice ${version} listens on ${url}
 
-  policies   ${source}
+  policies   ${source}${counters === "memory" ? "" : `\n  counters   ${counters}`}
   decide     POST ${url}/v1/check
   explain    POST ${url}/v1/explain
   look       GET  ${url}/v1/policies  /readyz  /livez  /metrics  /openapi.json

@@ -1,10 +1,18 @@
+import type { RedisCountersStats } from "@sluice/redis";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { Decision, ErrorCode, MemoryCountersStats, PolicySet } from "sluice";
+import type { Decision, ErrorCode, MemoryCountersStats, PolicySet, StoreUnavailableReason } from "sluice";
 
 /** What the gauges ask for whenever they are scraped. */
 export interface MetricsSources {
-  readonly counters: () => CounterFigures;
   readonly generation: () => number;
+  /** Of counters in this process's memory. */
+  readonly counters?: () => CounterFigures;
+  /** Of counters on servers. */
+  readonly redis?: () => RedisFigures;
+}
+
+export interface RedisFigures extends RedisCountersStats {
+  readonly ready: boolean;
 }
 
 export interface CounterFigures
@@ -56,9 +64,9 @@ export function createMetrics({ version, sources, process = false, maxPolicyLabe
     registers,
   });
   const degraded = new Counter({
-    name: "sluice_degraded_total",
-    help: "Checks decided without the counters, by the answer.",
-    labelNames: ["allowed"] as const,
+    name: "sluice_degraded_decisions_total",
+    help: "Checks decided without the counters, by the policy that spoke, why they could not be asked, and the answer.",
+    labelNames: ["policy", "reason", "allowed"] as const,
     registers,
   });
   const shadowDenials = new Counter({
@@ -133,6 +141,7 @@ export function createMetrics({ version, sources, process = false, maxPolicyLabe
       },
     });
   }
+  if (sources.redis !== undefined) registerShards(sources.redis, registers);
   new Gauge({ name: "sluice_build_info", help: "1, labelled.", labelNames: ["version"] as const, registers }).set(
     { version },
     1,
@@ -155,7 +164,8 @@ export function createMetrics({ version, sources, process = false, maxPolicyLabe
       const allowed = String(decision.allowed);
       checks.inc({ policy: labelOf(decision.policy), allowed });
       if (decision.replayed) replays.inc();
-      if (decision.degraded !== undefined) degraded.inc({ allowed });
+      if (decision.degraded !== undefined)
+        degraded.inc({ policy: labelOf(decision.policy), reason: decision.degraded, allowed });
     },
     countError: (code) => errors.inc({ code }),
     countHttpRequest: (method, route, status) =>
@@ -171,7 +181,10 @@ export function createMetrics({ version, sources, process = false, maxPolicyLabe
       if (fallback !== undefined) labels.add(fallback.id);
       for (const policy of policyLabels) {
         if (labels.has(policy)) continue;
-        for (const allowed of ["true", "false"]) checks.remove({ policy, allowed });
+        for (const allowed of ["true", "false"]) {
+          checks.remove({ policy, allowed });
+          for (const reason of outages) degraded.remove({ policy, reason, allowed });
+        }
         shadowDenials.remove({ policy });
       }
       policyLabels = labels;
@@ -181,34 +194,112 @@ export function createMetrics({ version, sources, process = false, maxPolicyLabe
   };
 }
 
+const outages: readonly StoreUnavailableReason[] = ["storage_unavailable", "storage_timeout", "storage_overloaded"];
+
 type Scraped = readonly [name: string, help: string, read: () => number];
 
-function scrapedGauges({ generation, counters }: MetricsSources): readonly Scraped[] {
-  return [
-    ["sluice_config_generation", "Generation of the policies in force.", generation],
-    ["sluice_counters", "Counters held in memory.", () => counters().counters],
-    ["sluice_counters_max", "Most counters that may be held in memory.", () => counters().maxCounters],
-    ["sluice_counter_bytes", "Bytes that counters take in memory.", () => counters().bytes],
-    ["sluice_request_ids", "Request ids remembered.", () => counters().ids],
-  ];
+function scrapedGauges({ generation, counters, redis }: MetricsSources): readonly Scraped[] {
+  const gauges: Scraped[] = [["sluice_config_generation", "Generation of the policies in force.", generation]];
+  if (counters !== undefined)
+    gauges.push(
+      ["sluice_counters", "Counters held in memory.", () => counters().counters],
+      ["sluice_counters_max", "Most counters that may be held in memory.", () => counters().maxCounters],
+      ["sluice_counter_bytes", "Bytes that counters take in memory.", () => counters().bytes],
+      ["sluice_request_ids", "Request ids remembered.", () => counters().ids],
+    );
+  if (redis !== undefined)
+    gauges.push([
+      "sluice_redis_ready",
+      "1 while every server that holds counters is known, connected and asked.",
+      () => Number(redis().ready),
+    ]);
+  return gauges;
 }
 
-function scrapedCounters({ counters }: MetricsSources): readonly Scraped[] {
-  return [
-    [
-      "sluice_counter_evictions_total",
-      "Counters in use that were forgotten because memory was full.",
-      () => counters().evictedLive,
-    ],
-    [
-      "sluice_request_ids_cut_short_total",
-      "Request ids forgotten before their time because too many were remembered.",
-      () => counters().idsCutShort,
-    ],
-    [
-      "sluice_clock_anomalies_total",
-      "Times the clock stepped back, or the wall clock either way, by more than a minute.",
-      () => counters().clockAnomalies,
-    ],
-  ];
+function scrapedCounters({ counters, redis }: MetricsSources): readonly Scraped[] {
+  const scraped: Scraped[] = [];
+  if (counters !== undefined)
+    scraped.push(
+      [
+        "sluice_counter_evictions_total",
+        "Counters in use that were forgotten because memory was full.",
+        () => counters().evictedLive,
+      ],
+      [
+        "sluice_request_ids_cut_short_total",
+        "Request ids forgotten before their time because too many were remembered.",
+        () => counters().idsCutShort,
+      ],
+      [
+        "sluice_clock_anomalies_total",
+        "Times the clock stepped back, or the wall clock either way, by more than a minute.",
+        () => counters().clockAnomalies,
+      ],
+    );
+  if (redis !== undefined)
+    scraped.push(
+      ["sluice_redis_calls_total", "Script calls sent to servers.", () => redis().calls],
+      ["sluice_redis_questions_total", "Questions in those calls.", () => redis().questions],
+      [
+        "sluice_redis_failed_calls_total",
+        "Calls that failed, or that nobody waits for any more.",
+        () => redis().failedCalls,
+      ],
+      ["sluice_redis_timeouts_total", "Questions that were not answered in time.", () => redis().timeouts],
+      [
+        "sluice_redis_retries_total",
+        "Questions sent again, because that could not charge twice.",
+        () => redis().retries,
+      ],
+      [
+        "sluice_redis_script_loads_total",
+        "Scripts sent in full, to a server that did not know them.",
+        () => redis().loads,
+      ],
+      ["sluice_redis_foreign_values_total", "Keys that held something that is not a counter.", () => redis().foreign],
+      ["sluice_redis_healed_keys_total", "Keys without an end that were given one.", () => redis().healed],
+    );
+  return scraped;
+}
+
+/** Most servers with a label of their own. */
+const maxShards = 500;
+const breakerValues = { closed: 0, half_open: 0.5, open: 1 } as const;
+
+/** How each server stands, as far as it is known when somebody looks. */
+function registerShards(redis: () => RedisFigures, registers: Registry[]): void {
+  const labelNames = ["shard", "cell"] as const;
+  new Gauge({
+    name: "sluice_redis_shard_connected",
+    help: "Whether there is a connection to the server.",
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      for (const { name: shard, cell = "", connected } of redis().shards.slice(0, maxShards))
+        this.set({ shard, cell }, Number(connected));
+    },
+  });
+  new Gauge({
+    name: "sluice_redis_breaker_open",
+    help: "Whether the server is not asked because it did not answer: 0 asked, 0.5 being probed, 1 not asked.",
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      for (const { name: shard, cell = "", breaker } of redis().shards.slice(0, maxShards))
+        this.set({ shard, cell }, breakerValues[breaker]);
+    },
+  });
+  new Gauge({
+    name: "sluice_redis_clock_ahead_seconds",
+    help: "How far the server's clock is ahead of this machine's, by the last answers.",
+    labelNames: ["shard"] as const,
+    registers,
+    collect() {
+      this.reset();
+      for (const { name: shard, clockAheadMs } of redis().shards.slice(0, maxShards))
+        if (clockAheadMs !== undefined) this.set({ shard }, clockAheadMs / 1000);
+    },
+  });
 }

@@ -1,4 +1,11 @@
-import { type ErrorCode, type Problem, renderPath, SluiceError } from "sluice";
+import {
+  type ErrorCode,
+  type Problem,
+  renderPath,
+  SluiceError,
+  StoreUnavailable,
+  type StoreUnavailableReason,
+} from "sluice";
 import type { HttpResponse } from "./exchange.ts";
 
 const statusByCode: Readonly<Record<ErrorCode, number>> = {
@@ -11,6 +18,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   not_local: 500,
   internal: 500,
   not_ready: 503,
+  store_unavailable: 503,
 };
 
 const titles: Readonly<Record<number, string>> = {
@@ -67,6 +75,16 @@ function cut(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
 }
 
+/** Told in words of our own: what a store says of itself may name hosts and more. */
+const outages: Readonly<Record<StoreUnavailableReason, string>> = {
+  storage_unavailable: "the counters cannot be reached",
+  storage_timeout: "the counters did not answer in time",
+  storage_overloaded: "too many checks are waiting for the counters",
+};
+
+/** Seconds until it is worth asking counters again that were away. */
+const retryAfterOutage = "5";
+
 /**
  * What a caller is told of an error. What we did not foresee is told without particulars. Answers are not much longer
  * than what is answered: problems beyond `maxProblems` are counted, not listed.
@@ -76,6 +94,10 @@ export function renderError(error: unknown, maxProblems: number = maxListedProbl
     const status = statusByCode[error.code];
     if (status !== 500) return renderErrorBody(status, error.code, error.message, error.problems, maxProblems);
   }
+  if (error instanceof StoreUnavailable) {
+    const detail = `${outages[error.reason]}; nothing is wrong with the request, so repeat it in a few seconds`;
+    return renderErrorBody(statusByCode[error.code], error.code, detail);
+  }
   return renderErrorBody(
     500,
     "internal",
@@ -83,6 +105,8 @@ export function renderError(error: unknown, maxProblems: number = maxListedProbl
   );
 }
 
+/** Where counters are away it says when to come back. */
 export function errorResponse(body: ErrorBody, headers: Readonly<Record<string, string>> = {}): HttpResponse {
-  return { status: body.status, headers: { "content-type": problemType, ...headers }, body };
+  const retry = body.code === "store_unavailable" ? { "retry-after": retryAfterOutage } : undefined;
+  return { status: body.status, headers: { "content-type": problemType, ...retry, ...headers }, body };
 }

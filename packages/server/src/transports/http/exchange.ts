@@ -1,4 +1,5 @@
 import type { Limiter } from "sluice";
+import type { CountersStatus } from "../../counters/running-counters.ts";
 import type { Decide } from "../../decide.ts";
 import type { PolicyStatus } from "../../policy-reloader.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -27,6 +28,8 @@ export interface HttpContext {
   /** False from the moment the server is told to stop. */
   readonly accepting: () => boolean;
   readonly policyStatus: () => PolicyStatus;
+  /** Undefined where counters are in this process's memory. */
+  readonly countersStatus?: () => CountersStatus | undefined;
   readonly idempotencyHeader: boolean;
   /** Jitter of `Retry-After`, 0 … 1; undefined for none. */
   readonly random: (() => number) | undefined;

@@ -1,6 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { type CounterStore, createLimiter, type Decision, MemoryCounters } from "sluice";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { CountersStatus } from "../../counters/running-counters.ts";
 import { createDecide } from "../../decide.ts";
 import { createMetrics } from "../../telemetry/metrics.ts";
 import type { HttpContext } from "./exchange.ts";
@@ -36,6 +37,7 @@ let server: HttpServer;
 let url: string;
 let accepting = true;
 let away = false;
+let status: CountersStatus | undefined;
 /** The document, with nothing allowed in an answer that it does not name. */
 const document = JSON.parse(JSON.stringify(renderOpenApi(routes, "1")), (_key, part) =>
   part?.type === "object" && part.properties !== undefined ? { additionalProperties: false, ...part } : part,
@@ -56,6 +58,7 @@ beforeAll(async () => {
     metrics,
     log: { debug() {}, info() {}, warn() {}, error() {} },
     accepting: () => accepting,
+    countersStatus: () => status,
     policyStatus: () => ({ state: "stale", problems: [{ path: ["policies"], message: "is missing" }] }),
     idempotencyHeader: true,
     random: undefined,
@@ -108,6 +111,11 @@ describe("what is answered is what is declared", () => {
     accepting = false;
     expect(await expectDeclared("GET", "/readyz")).toBe(503);
     accepting = true;
+    const shard = { shard: "10.0.0.1:6379", cell: undefined, why: "there is no connection" };
+    status = { ready: false, shards: 2, away: [shard, { ...shard, cell: "acme" }] };
+    expect(await expectDeclared("GET", "/readyz")).toBe(503);
+    status = { ready: true, shards: 2, away: [] };
+    expect(await expectDeclared("GET", "/readyz")).toBe(200);
   });
 
   it("for /v1/check", async () => {

@@ -58,6 +58,8 @@ function commonBody(policy: Policy): Body {
     deny: policy.deny,
     cost: Object.fromEntries(policy.cost.map(({ endpoint, cost }) => [endpoint, cost])),
     on_failure: policy.onFailure,
+    local_share: policy.localShare,
+    local_limits: policy.localLimits?.map(limitBody),
     deadline: policy.deadlineMs === undefined ? undefined : renderDuration(policy.deadlineMs),
     warn_at: policy.warnAt,
     count_denials: policy.countDenials,

@@ -91,7 +91,7 @@ export const routes: readonly Route[] = [
     handle: readyz,
     answers: {
       200: { description: "Yes", content: ["Ready"] },
-      503: { description: "No: the server is stopping", content: ["Ready"] },
+      503: { description: "No: the server is stopping, or its counters cannot be reached", content: ["Ready"] },
     },
   },
   {

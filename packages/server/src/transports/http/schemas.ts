@@ -223,7 +223,7 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
   Live: object({ status: { const: "live" } }),
   Ready: object(
     {
-      status: { enum: ["ready", "stopping"] },
+      status: { enum: ["ready", "unready", "stopping"] },
       config: {
         enum: ["current", "stale"],
         description: "stale: what is on disk was refused, and the last good policies are in force.",
@@ -232,11 +232,16 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
       policies: integer,
       problem_count: integer,
       problems: list(text),
+      counters: {
+        description: "The servers that hold counters: how many there are, and which are not asked now.",
+        ...object({ shards: integer, away: list(object({ shard: text, cell: text, why: text }, "cell")) }),
+      },
       code: text,
       detail: text,
     },
     "problem_count",
     "problems",
+    "counters",
     "code",
     "detail",
   ),

@@ -1,5 +1,5 @@
 import { connect } from "node:net";
-import { type CheckRequest, createLimiter } from "sluice";
+import { type CheckRequest, type CounterStore, createLimiter, StoreUnavailable } from "sluice";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createDecide } from "../../decide.ts";
 import type { PolicyStatus } from "../../policy-reloader.ts";
@@ -569,5 +569,137 @@ describe("health, policies and metrics", () => {
     expect(text).toMatch(/^sluice_build_info\{version="1\.2\.3"\} 1$/m);
     expect(text).not.toContain("/who/typed");
     expect(text).not.toContain(user);
+  });
+});
+
+describe("counters that are away", () => {
+  /** Stands for any store elsewhere in an outage. */
+  const fail = (): Promise<never> => Promise.reject(error);
+  const counters: CounterStore = {
+    local: false,
+    take: fail,
+    peek: fail,
+    give: fail,
+    charge: fail,
+    reset: fail,
+    read: fail,
+    close() {},
+  };
+  const limitsOf = (id: string): Json => ({
+    id,
+    match: { endpoint: `/${id}` },
+    on_failure: id,
+    limits: [{ by: ["user"], windows: ["4/h"] }],
+  });
+  let random = 0;
+  let error: Error;
+  let outage: HttpServer;
+  let outageUrl: string;
+
+  beforeAll(async () => {
+    const limiter = createLimiter({
+      policies: { policies: ["open", "closed", "local"].map(limitsOf), default: "none" },
+      counters,
+    });
+    const decide = createDecide(limiter, context.metrics);
+    outage = createHttpServer(
+      { ...context, limiter, decide, random: () => random },
+      { host: "127.0.0.1", port: 0, maxConnections: 100 },
+    );
+    outageUrl = await outage.listen();
+  });
+
+  afterAll(() => outage.close(1_000));
+
+  beforeEach(() => {
+    error = new StoreUnavailable("storage_timeout", "redis://sluice:hunter2@10.1.2.3 did not answer");
+    random = 0;
+  });
+
+  async function ask(path: string, body: unknown): Promise<Reply> {
+    const response = await fetch(outageUrl + path, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    return { status: response.status, headers: response.headers, body: (await response.json()) as Json };
+  }
+
+  const check = (mode: string, more: Json = {}): Promise<Reply> =>
+    ask("/v1/check", { dimensions: { user, endpoint: `/${mode}` }, ...more });
+
+  it("answer 503 under a policy that fails closed, never 429, and name the outage", async () => {
+    const { status, headers, body } = await check("closed");
+    expect(status).toBe(503);
+    expect(headers.get("content-type")).toMatch(/^application\/problem\+json/);
+    expect(headers.get("x-ratelimit-degraded")).toBe("true");
+    expect(headers.get("x-ratelimit-degraded-reason")).toBe("storage_timeout");
+    expect(body).toMatchObject({
+      type: "about:blank",
+      title: "Service Unavailable",
+      status: 503,
+      allowed: false,
+      reason: "degraded",
+      degraded: "storage_timeout",
+      policy: "closed",
+    });
+    expect(body.detail).toContain("counters do not answer in time, and without them requests are refused");
+    expect(body["violated-policies"]).toBeUndefined();
+  });
+
+  it("tell to come back after a minute and up to a minute more, not everybody at once", async () => {
+    const waits = [];
+    for (random of [0, 0.25, 0.5, 0.999_999]) waits.push((await check("closed")).headers.get("retry-after"));
+    expect(waits).toEqual(["60", "75", "90", "120"]);
+  });
+
+  it("answer 200 under a policy that fails open, and say so", async () => {
+    const { status, headers, body } = await check("open");
+    expect(status).toBe(200);
+    expect(headers.get("x-ratelimit-degraded")).toBe("true");
+    expect(headers.get("x-ratelimit-degraded-reason")).toBe("storage_timeout");
+    expect(headers.get("retry-after")).toBeNull();
+    expect(body).toMatchObject({ allowed: true, reason: "degraded", degraded: "storage_timeout" });
+  });
+
+  it("answer 429 for a real denial by this node's own counters, which says why it is stricter", async () => {
+    expect((await check("local", { cost: 2 })).status).toBe(200);
+    const { status, headers, body } = await check("local");
+    expect(status).toBe(429);
+    expect(headers.get("x-ratelimit-degraded")).toBe("true");
+    expect(body).toMatchObject({ reason: "over_limit", degraded: "storage_timeout", limit: 2, remaining: 0 });
+    expect(body.detail).toContain("so this node counts by itself");
+  });
+
+  it("have the same statuses in a batch and in other dialects", async () => {
+    const checks = ["open", "closed"].map((mode) => ({ dimensions: { user, endpoint: `/${mode}` } }));
+    const { body } = await ask("/v1/check", { checks });
+    expect((body.answers as Json[]).map((one) => one.status)).toEqual([200, 503]);
+    const asked = { scope: "user", scope_value: user, api: "/closed" };
+    const { status, headers } = await ask("/shouldAllow", asked);
+    expect([status, headers.get("x-ratelimit-degraded")]).toEqual([503, "true"]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(60);
+  });
+
+  it("refuse to explain with 503 and a wait, without giving anything away", async () => {
+    const request = { dimensions: { user, endpoint: "/open" } };
+    const { status, headers, body } = await ask("/v1/explain", request);
+    expect(status).toBe(503);
+    expect(headers.get("content-type")).toMatch(/^application\/problem\+json/);
+    expect(headers.get("retry-after")).toBe("5");
+    expect(body).toEqual({
+      type: "about:blank",
+      title: "Service Unavailable",
+      status: 503,
+      code: "store_unavailable",
+      detail: "the counters did not answer in time; nothing is wrong with the request, so repeat it in a few seconds",
+    });
+    error = new Error("connect ECONNREFUSED redis://sluice:hunter2@10.1.2.3");
+    expect((await ask("/v1/explain", request)).body).toMatchObject({
+      status: 503,
+      code: "store_unavailable",
+      detail: "the counters cannot be reached; nothing is wrong with the request, so repeat it in a few seconds",
+    });
+    expect((await check("closed")).body).toMatchObject({ degraded: "storage_unavailable" });
   });
 });

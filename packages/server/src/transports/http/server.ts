@@ -96,7 +96,9 @@ export function createHttpServer(context: HttpContext, options: HttpServerOption
 
   function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
     const body = bodyOfError(error, request);
-    if (body.status >= 500) context.log.error({ err: error, route: routeOf(request) }, "a request failed");
+    // That counters are away is said once, by who looks after them.
+    const away = body.code === "store_unavailable";
+    if (body.status >= 500 && !away) context.log.error({ err: error, route: routeOf(request) }, "a request failed");
     send(reply, errorResponse(body));
   }
 

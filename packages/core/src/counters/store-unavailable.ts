@@ -1,0 +1,57 @@
+import { type ErrorCode, SluiceError } from "../errors.ts";
+
+/** Why counters could not be asked. */
+export type StoreUnavailableReason =
+  /** They could not be reached, or were not tried because their breaker is open. */
+  | "storage_unavailable"
+  /** They did not answer within the deadline. What was asked of them may have been done all the same. */
+  | "storage_timeout"
+  /** Too many checks are waiting for them already. */
+  | "storage_overloaded";
+
+const messages: Readonly<Record<StoreUnavailableReason, string>> = {
+  storage_unavailable: "the counters cannot be reached; this passes when they are back, so try again in a few seconds",
+  storage_timeout: "the counters did not answer within the deadline; what was asked may have been done all the same",
+  storage_overloaded: "too many checks are waiting for the counters; try again when there are fewer",
+};
+
+/**
+ * What a counter store rejects with when it cannot answer. A check is then decided as its policies say (`on_failure`),
+ * and the decision's `degraded` is this reason; everything else rejects with this error.
+ */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+  readonly code: ErrorCode = "store_unavailable";
+  readonly reason: StoreUnavailableReason;
+
+  constructor(
+    reason: StoreUnavailableReason,
+    message: string = messages[reason],
+    options?: { readonly cause?: unknown },
+  ) {
+    super(message, options);
+    this.reason = reason;
+  }
+}
+
+/** Why a store did not answer, by what it rejected with. What the caller got wrong is thrown on. */
+export function outageReasonOf(error: unknown): StoreUnavailableReason {
+  if (error instanceof StoreUnavailable) return error.reason;
+  if (error instanceof SluiceError) throw error;
+  return "storage_unavailable";
+}
+
+/** Waits for a store, whose every failure is then a `StoreUnavailable`, except for what the caller got wrong. */
+export async function orUnavailable<T>(ask: () => T | Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw unavailable(error);
+  }
+}
+
+/** The error that callers are told. What the store said of it is its cause, and not in the message: it may hold secrets. */
+export function unavailable(error: unknown): Error {
+  if (error instanceof StoreUnavailable || error instanceof SluiceError) return error;
+  return new StoreUnavailable("storage_unavailable", messages.storage_unavailable, { cause: error });
+}

@@ -1,0 +1,182 @@
+export type CircuitState = "closed" | "open" | "half_open";
+
+/** What may be done: call as usual, call as the one probe that tells whether all is well again, or not call. */
+export type Admission = "call" | "probe" | "refuse";
+
+export interface CircuitBreakerOptions {
+  /** So many failures without a success between them open it. Absent: 5. */
+  readonly failuresInARow?: number;
+  /** It opens when more than this share of the calls within `overMs` failed. Absent: 0.01. */
+  readonly failureShare?: number;
+  /** Below so many calls within `overMs` their share says nothing. Absent: 100. */
+  readonly minCalls?: number;
+  /** Absent: 30 000. */
+  readonly overMs?: number;
+  /** How long it waits before it lets a probe through, and then another. Absent: 5 000. */
+  readonly probeEveryMs?: number;
+  /** Told of every change of state and why, for logs and metrics. */
+  readonly onChange?: (state: CircuitState, why: string) => void;
+}
+
+/** The stretch of time that the share is taken over moves on in so many steps. */
+const buckets = 30;
+
+/**
+ * Keeps callers from waiting for something that does not answer. It counts calls, whatever number of checks each carries,
+ * has no timer, and is told the time.
+ *
+ *     closed ── 5 failures in a row, or over 1 % of the calls of 30 s ──► open
+ *     open ── 5 s after it opened, and after each probe ──► half open: one probe
+ *     half open ── the probe succeeds ──► closed, with a clean slate
+ *               ── it fails, or is not heard of for 5 s ──► open
+ *
+ * Whoever is admitted notes `generation` and settles under it. It moves on when the circuit opens, closes or probes, so
+ * what began before that says nothing any more: a late answer neither closes an open circuit nor keeps it open.
+ *
+ *     const admission = breaker.admit(nowMs);
+ *     if (admission === "refuse") throw …;
+ *     const { generation } = breaker;
+ *     … breaker.succeed(laterMs, generation) or breaker.fail(laterMs, generation)
+ */
+export class CircuitBreaker {
+  readonly #failuresInARow: number;
+  readonly #failureShare: number;
+  readonly #minCalls: number;
+  readonly #probeEveryMs: number;
+  readonly #overMs: number;
+  readonly #bucketMs: number;
+  readonly #onChange: CircuitBreakerOptions["onChange"];
+  #state: CircuitState = "closed";
+  #generation = 0;
+  #inARow = 0;
+  /** When it opened, or the last probe began. */
+  #sinceMs = 0;
+  /** The latest time it was told, and what is added to what it is told, so that a clock that steps back goes on. */
+  #lastMs = Number.NEGATIVE_INFINITY;
+  #steadyingMs = 0;
+  /** Calls and failures by bucket of time, the one being filled and its slot, and the sums over all of them. */
+  readonly #callsIn = new Float64Array(buckets);
+  readonly #failuresIn = new Float64Array(buckets);
+  #bucket = Number.NEGATIVE_INFINITY;
+  #bucketEndMs = Number.NEGATIVE_INFINITY;
+  #slot = 0;
+  #calls = 0;
+  #failures = 0;
+
+  constructor(options: CircuitBreakerOptions = {}) {
+    this.#failuresInARow = options.failuresInARow ?? 5;
+    this.#failureShare = options.failureShare ?? 0.01;
+    this.#minCalls = options.minCalls ?? 100;
+    this.#overMs = options.overMs ?? 30_000;
+    this.#probeEveryMs = options.probeEveryMs ?? 5_000;
+    this.#bucketMs = this.#overMs / buckets;
+    this.#onChange = options.onChange;
+  }
+
+  get state(): CircuitState {
+    return this.#state;
+  }
+
+  /** What admitted calls settle under. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  /** `eager`: there is a sign that it answers again, such as a new connection, so that a probe need not wait its time. */
+  admit(nowMs: number, eager = false): Admission {
+    if (this.#state === "closed") return "call";
+    const atMs = this.#steady(nowMs);
+    const early = atMs - this.#sinceMs < this.#probeEveryMs;
+    if (early && !(eager && this.#state === "open")) return "refuse";
+    this.#sinceMs = atMs;
+    this.#generation += 1;
+    if (this.#state !== "half_open") this.#change("half_open", "a probe finds out whether it answers again");
+    return "probe";
+  }
+
+  succeed(nowMs: number, generation: number): void {
+    if (generation !== this.#generation) return;
+    if (this.#state === "closed") {
+      this.#inARow = 0;
+      this.#count(this.#steady(nowMs), 0);
+    } else {
+      this.#generation += 1;
+      this.#change("closed", "the probe was answered");
+    }
+  }
+
+  fail(nowMs: number, generation: number): void {
+    if (generation !== this.#generation) return;
+    const atMs = this.#steady(nowMs);
+    if (this.#state === "closed") {
+      this.#inARow += 1;
+      if (this.#inARow >= this.#failuresInARow) this.#open(atMs, `${this.#inARow} calls in a row failed`);
+      else this.#count(atMs, 1);
+    } else {
+      this.#generation += 1;
+      this.#change("open", "the probe failed");
+    }
+  }
+
+  #count(atMs: number, failed: 0 | 1): void {
+    if (atMs >= this.#bucketEndMs) this.#beginBucket(atMs);
+    const slot = this.#slot;
+    this.#callsIn[slot]! += 1;
+    this.#failuresIn[slot]! += failed;
+    this.#calls += 1;
+    this.#failures += failed;
+    if (this.#calls >= this.#minCalls && this.#failures > this.#failureShare * this.#calls) {
+      this.#open(atMs, `${this.#failures} of ${this.#calls} calls within ${this.#overMs} ms failed`);
+    }
+  }
+
+  /** Begins the bucket of this moment. Those that are too old by then are emptied. */
+  #beginBucket(atMs: number): void {
+    const bucket = Math.floor(atMs / this.#bucketMs);
+    const oldest = Math.max(this.#bucket + 1, bucket - buckets + 1);
+    for (let one = oldest; one <= bucket; one++) {
+      // Time may be counted from anywhere, and so be negative.
+      this.#slot = ((one % buckets) + buckets) % buckets;
+      this.#calls -= this.#callsIn[this.#slot]!;
+      this.#failures -= this.#failuresIn[this.#slot]!;
+      this.#callsIn[this.#slot] = 0;
+      this.#failuresIn[this.#slot] = 0;
+    }
+    this.#bucket = bucket;
+    this.#bucketEndMs = (bucket + 1) * this.#bucketMs;
+  }
+
+  #open(atMs: number, why: string): void {
+    this.#forget();
+    this.#sinceMs = atMs;
+    this.#generation += 1;
+    this.#change("open", why);
+  }
+
+  #forget(): void {
+    this.#inARow = 0;
+    this.#callsIn.fill(0);
+    this.#failuresIn.fill(0);
+    this.#calls = 0;
+    this.#failures = 0;
+  }
+
+  #change(state: CircuitState, why: string): void {
+    this.#state = state;
+    this.#onChange?.(state, why);
+  }
+
+  /**
+   * Time that never runs back. Times that are told a little out of order stand still; after a step back of more than a
+   * bucket it goes on from where it was, so that neither a probe nor the end of a bucket has to wait for the old time.
+   */
+  #steady(nowMs: number): number {
+    const atMs = nowMs + this.#steadyingMs;
+    if (atMs >= this.#lastMs) {
+      this.#lastMs = atMs;
+      return atMs;
+    }
+    if (this.#lastMs - atMs > this.#bucketMs) this.#steadyingMs += this.#lastMs - atMs;
+    return this.#lastMs;
+  }
+}

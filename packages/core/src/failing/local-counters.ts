@@ -1,0 +1,47 @@
+import type { Clock } from "../clock.ts";
+import type { Receipt, ResolvedLimit, TakeAnswer, TakeOptions } from "../counters/counter-store.ts";
+import { MemoryCounters } from "../counters/memory-counters.ts";
+
+const maxCounters = 200_000;
+const maxBytes = 64 * 1024 * 1024;
+
+/** Tells receipts of these counters from those of the store. */
+const prefix = "local:";
+
+/**
+ * This node's own counters, for policies that fail `local`. They know nothing of the store's and the store nothing of
+ * them, so when it is back it stands as it stood. They last from one outage to the next: a store that comes and goes
+ * does not hand out its local share anew each time.
+ */
+export class LocalCounters {
+  readonly #counters: MemoryCounters;
+
+  constructor(clock: Clock) {
+    this.#counters = new MemoryCounters({ clock, maxCounters, maxBytes });
+  }
+
+  take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer {
+    const answer = this.#counters.take(limits, options);
+    return answer.receipt === undefined ? answer : { ...answer, receipt: prefix + answer.receipt };
+  }
+
+  peek(limits: readonly ResolvedLimit[]): TakeAnswer {
+    return this.#counters.peek(limits);
+  }
+
+  give(receipt: Receipt): boolean {
+    return this.#counters.give(receipt.slice(prefix.length));
+  }
+
+  charge(limits: readonly ResolvedLimit[]): void {
+    this.#counters.charge(limits);
+  }
+
+  reset(limits: readonly ResolvedLimit[]): void {
+    this.#counters.reset(limits);
+  }
+}
+
+export function isLocalReceipt(receipt: Receipt): boolean {
+  return receipt.startsWith(prefix);
+}

@@ -1,0 +1,95 @@
+import type { ResolvedLimit } from "../counters/counter-store.ts";
+import { chargeOnce } from "../match/charge-once.ts";
+import { compileWindow } from "../match/compile-limit.ts";
+import type { Candidate, CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import type { Refusal, Resolution } from "../match/resolve.ts";
+import { type Asked, resolveLimits } from "../match/resolve-limits.ts";
+import type { Policy, Window } from "../policy/policy.ts";
+import { shareOfWindow } from "../policy/share-of-window.ts";
+import { readDimension } from "../request/read-dimension.ts";
+
+/** What a request is decided by on this node alone. */
+export interface LocalResolution {
+  readonly limits: readonly ResolvedLimit[];
+  readonly refusals: readonly Refusal[];
+}
+
+const nothing: LocalResolution = { limits: [], refusals: [] };
+
+/**
+ * What stands in for the limits of a request while their counters cannot be asked, for policies that fail `local`: their
+ * `local_limits`, else a share of their limits. Nothing, where an enforced policy fails closed: that decides by itself.
+ */
+export function resolveLocal({ limits, candidates, asked }: Resolution): LocalResolution {
+  let local: ResolvedLimit[] | undefined;
+  const refusals: Refusal[] = [];
+  let last: Policy | undefined;
+  for (const resolved of limits) {
+    const { limit, subject, cost, group } = resolved;
+    const { policy } = limit;
+    if (policy.onFailure === "closed" && group === 0) return nothing;
+    if (policy.onFailure !== "local") continue;
+    local ??= [];
+    if (policy.localLimits === undefined) {
+      const windows = resolved.windows.map((window) => shareOf(limit, window));
+      local.push({ limit, windows, subject, cost, group });
+    } else if (policy !== last) {
+      // Limits of one policy follow each other: its local limits stand in for all of them, once.
+      const candidate = candidates.find((one) => one.policy.policy === policy)!;
+      const lacking = resolveReadable(local, candidate, asked, cost, group);
+      if (lacking !== undefined)
+        refusals.push({ policy: candidate.policy, reason: "missing_dimension", scope: lacking.scope });
+    }
+    last = policy;
+  }
+  return local === undefined ? nothing : { limits: chargeOnce(local), refusals };
+}
+
+/**
+ * The policy's own limits may never have looked at what its local ones are by: a value that cannot be read is then a
+ * missing one. An outage makes no request invalid.
+ */
+function resolveReadable(
+  to: ResolvedLimit[],
+  { policy: { localLimits }, path }: Candidate,
+  asked: Asked,
+  cost: number,
+  group: number,
+): CompiledLimit | undefined {
+  const before = to.length;
+  try {
+    return resolveLimits(to, localLimits, asked, path, cost, group);
+  } catch {
+    to.length = before;
+    const names = Object.keys(asked.dimensions).filter((name) => isReadable(asked, name));
+    const dimensions = Object.fromEntries(names.map((name) => [name, asked.dimensions[name]!]));
+    return resolveLimits(to, localLimits, { ...asked, dimensions }, path, cost, group);
+  }
+}
+
+function isReadable({ dimensions, ipv6PrefixBits }: Asked, name: string): boolean {
+  try {
+    readDimension({ [name]: dimensions[name]! }, name, ipv6PrefixBits);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A window may be that of several limits, where a subject has it for all of them. */
+const shares = new WeakMap<CompiledLimit, WeakMap<Window, CompiledWindow>>();
+
+function shareOf(limit: CompiledLimit, { source, identity }: CompiledWindow): CompiledWindow {
+  let byWindow = shares.get(limit);
+  if (byWindow === undefined) {
+    byWindow = new WeakMap();
+    shares.set(limit, byWindow);
+  }
+  let share = byWindow.get(source);
+  if (share?.identity !== identity) {
+    const { algorithm } = limit.source;
+    share = compileWindow(shareOfWindow(source, algorithm, limit.policy.localShare), algorithm, identity);
+    byWindow.set(source, share);
+  }
+  return share;
+}

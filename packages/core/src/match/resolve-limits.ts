@@ -1,0 +1,62 @@
+import type { ResolvedLimit } from "../counters/counter-store.ts";
+import { rawDimension, readDimension } from "../request/read-dimension.ts";
+import { joinSubject } from "../subject/join-subject.ts";
+import type { CompiledLimit } from "./compiled.ts";
+import { segmentsOf } from "./endpoint-trie.ts";
+import { findWindows, type KnownSubjects } from "./find-windows.ts";
+
+/** What a request says to the limits of one policy after another. */
+export interface Asked {
+  readonly dimensions: Readonly<Record<string, string>>;
+  readonly ipv6PrefixBits: number;
+  /** Undefined where nothing is known of anybody. */
+  readonly known: KnownSubjects | undefined;
+  readonly epochMs: () => number;
+}
+
+/**
+ * Adds what the limits of a policy come to. Gives back the limit that denies the request for a dimension that it lacks,
+ * if there is one; then nothing is added.
+ */
+export function resolveLimits(
+  to: ResolvedLimit[],
+  limits: readonly CompiledLimit[],
+  { dimensions, ipv6PrefixBits, known, epochMs }: Asked,
+  path: string,
+  cost: number,
+  group: number,
+): CompiledLimit | undefined {
+  const before = to.length;
+  for (const limit of limits) {
+    const values = valuesOf(limit, dimensions, path, ipv6PrefixBits);
+    if (limit.source.missing === "share" || !values.includes("")) {
+      const windows =
+        known !== undefined || limit.tiers.size > 0
+          ? findWindows(limit, values, rawDimension(dimensions, "tier"), known, epochMs)
+          : limit.windows;
+      to.push({ limit, windows, subject: joinSubject(values), cost, group });
+    } else if (limit.source.missing === "deny") {
+      to.length = before;
+      return limit;
+    }
+  }
+  return undefined;
+}
+
+/** The values of the limit's dimensions; "" for one that is missing. */
+function valuesOf(
+  limit: CompiledLimit,
+  dimensions: Asked["dimensions"],
+  path: string,
+  ipv6PrefixBits: number,
+): string[] {
+  const { by } = limit.source;
+  const values: string[] = [];
+  for (let i = 0; i < by.length; i++) {
+    const segment = limit.segments[i]!;
+    // A policy that was asked for by name need not match the path, and then takes what it is given.
+    const fromPath = segment < 0 ? undefined : segmentsOf(path)[segment];
+    values.push(fromPath ?? readDimension(dimensions, by[i]!, ipv6PrefixBits));
+  }
+  return values;
+}

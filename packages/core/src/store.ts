@@ -1,0 +1,10 @@
+/**
+ * `sluice/store`: what a counter store outside of this package is written with. A store that keeps state elsewhere decides
+ * there, by the same formulas, and lets these functions describe what it found, so that every store answers in the same
+ * numbers.
+ */
+export { decideArrival, worthMs } from "./algorithms/arrival.ts";
+export { decideCount, onceRetentionMs } from "./algorithms/count.ts";
+export { decideSliding } from "./algorithms/sliding.ts";
+export type { WindowVerdict } from "./algorithms/window-verdict.ts";
+export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";

@@ -1,0 +1,251 @@
+import type { CompiledWindow, LimitOutcome, ResolvedLimit, WindowReading } from "sluice";
+import {
+  decideArrival,
+  decideCount,
+  decideSliding,
+  fits,
+  isTaken,
+  type LookedAt,
+  outcomesOf,
+  type TakePlan,
+  type WindowVerdict,
+} from "sluice/store";
+import type { Answer, Question, Reply } from "./question.ts";
+import { codeOf, kindNumber, worthOf } from "./window-code.ts";
+
+/** What every script says first. */
+export interface ReplyHead {
+  readonly nowUs: number;
+  /** It ran after its deadline, and charged nothing. */
+  readonly late: boolean;
+  /** How many keys held something that is not ours. */
+  readonly foreign: number;
+  readonly healed: number;
+}
+
+const headLength = 4;
+
+export function decodeHead(reply: unknown): ReplyHead {
+  if (!Array.isArray(reply) || reply.length < 2) throw new Error(`a script answered ${JSON.stringify(reply)}`);
+  const [nowUs, late, foreign = 0, healed = 0] = reply as number[];
+  return { nowUs: Number(nowUs), late: late === 1, foreign, healed };
+}
+
+/** Each check's counter in one number: how far ahead of now it was found. The rest follows by the same arithmetic. */
+export function decodeArrivals(
+  questions: readonly Question[],
+  reply: readonly number[],
+  nowUs: number,
+): readonly Reply[] {
+  return questions.map(({ limits }, i) => {
+    const { windows, cost } = limits[0]!;
+    const window = windows[0]!;
+    const verdict = arrivalVerdict(window, cost, reply[headLength + i]!);
+    const taken = verdict.fits === "now";
+    const { retryAfterMs, queuePosition, queueDelayMs } = verdict;
+    const outcome: LimitOutcome = {
+      fits: verdict.fits,
+      window,
+      remaining: taken ? verdict.remainingAfter : verdict.remaining,
+      retryAfterMs,
+      resetAfterMs: taken ? verdict.resetAfterTakeMs : verdict.resetAfterMs,
+      queuePosition,
+      queueDelayMs,
+    };
+    const outcomes = [outcome];
+    return {
+      kind: "answer",
+      answer: {
+        taken,
+        atMs: nowUs / 1000,
+        outcomes,
+        untaken: outcomes,
+        receipt: undefined,
+        replayed: false,
+        numbers: none,
+      },
+    };
+  });
+}
+
+const answers = { denied: 0, taken: 1, takenBefore: 2, conflict: 3, outside: 4 } as const;
+const numbersPerWindow = 5;
+
+/** `take` and `peek`: per question an answer, its time and its receipt, then five numbers per window. */
+export function decodePlan(questions: readonly Question[], reply: readonly (number | string)[]): readonly Reply[] {
+  let at = headLength;
+  return questions.map(({ limits, operation }): Reply => {
+    const answer = Number(reply[at]);
+    const nowUs = Number(reply[at + 1]);
+    const receipt = String(reply[at + 2]);
+    at += 3;
+    const begin = at;
+    for (const { windows } of limits) at += numbersPerWindow * windows.length;
+    if (answer === answers.conflict) return { kind: "conflict" };
+    if (answer === answers.outside) return { kind: "outside" };
+    const plan = planOf(limits, reply as readonly number[], begin, nowUs / 1000, operation === "take");
+    const taken = answer === answers.taken || answer === answers.takenBefore;
+    return {
+      kind: "answer",
+      answer: {
+        taken: operation === "take" && taken,
+        atMs: nowUs / 1000,
+        outcomes:
+          answer === answers.takenBefore ? allowedAgain(limits, plan) : outcomesOf(limits, plan, operation === "take"),
+        untaken: outcomesOf(limits, plan, false),
+        receipt: receipt === "" ? undefined : receipt,
+        replayed: answer === answers.takenBefore,
+        numbers: (reply as readonly number[]).slice(begin, at),
+      },
+    };
+  });
+}
+
+/**
+ * What was taken stays taken, also where the limit was lowered since and would not allow it any more. Only then are its
+ * numbers others than the first time: they are those of the limit as it is now.
+ */
+function allowedAgain(limits: readonly ResolvedLimit[], plan: TakePlan): LimitOutcome[] {
+  return outcomesOf(limits, plan, true).map((outcome, i) =>
+    outcome.fits === "now" || limits[i]!.group !== 0 ? outcome : { ...outcome, fits: "now", retryAfterMs: 0 },
+  );
+}
+
+/** `charge`: one answer per question. */
+export function decodeCharges(questions: readonly Question[], reply: readonly number[]): readonly Reply[] {
+  // What of a call is outside of its bounds keeps the rest from being charged, too.
+  const outside = questions.some((_, i) => reply[headLength + i] === answers.outside);
+  return questions.map(() => (outside ? { kind: "outside" } : { kind: "answer", answer: charged }));
+}
+
+const none: readonly number[] = [];
+
+const charged: Answer = {
+  taken: true,
+  atMs: 0,
+  outcomes: [],
+  untaken: [],
+  receipt: undefined,
+  replayed: false,
+  numbers: none,
+};
+
+function planOf(
+  limits: readonly ResolvedLimit[],
+  numbers: readonly number[],
+  begin: number,
+  nowMs: number,
+  carriesOut: boolean,
+): TakePlan {
+  const steps: LookedAt[] = [];
+  const refused = new Set<number>();
+  let at = begin;
+  for (let i = 0; i < limits.length; i++) {
+    const { windows, cost, group } = limits[i]!;
+    for (const window of windows) {
+      const verdict = verdictOf(window, cost, nowMs, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!);
+      const step: LookedAt = { limit: i, window, verdict, blockedMs: numbers[at + 4]!, newlyBlockedMs: 0 };
+      at += numbersPerWindow;
+      steps.push(step);
+      if (!fits(step)) refused.add(group);
+    }
+  }
+  const plan = { steps, refused };
+  if (carriesOut) noteBlocks(limits, plan);
+  return plan;
+}
+
+/** A block is begun by a denial that waiting would cure, and not renewed while it runs: as the script does it. */
+function noteBlocks(limits: readonly ResolvedLimit[], plan: TakePlan): void {
+  for (const step of plan.steps) {
+    const { limit, group } = limits[step.limit]!;
+    if (limit.blockForMs === 0 || isTaken(plan, group) || (group !== 0 && plan.refused.has(0))) continue;
+    if (step.verdict.fits === "later" && step.blockedMs === 0) step.newlyBlockedMs = limit.blockForMs;
+  }
+}
+
+/** The state that the script found, described by Sluice's own algorithms. */
+export function verdictOf(
+  window: CompiledWindow,
+  cost: number,
+  nowMs: number,
+  one: number,
+  two: number,
+  three: number,
+): WindowVerdict {
+  switch (window.kind) {
+    case "arrival":
+      return arrivalVerdict(window, cost, one);
+    case "count":
+      return decideCount(window, one, two, cost, nowMs, 0);
+    case "sliding":
+      return decideSliding(window, one, two, three, cost, nowMs, 0);
+    case "log":
+      return logVerdict(window, cost, one, two, three);
+  }
+}
+
+/** On a clock that reads 0 now. Only debt is further ahead than the tolerance, and is marked by its sign. */
+function arrivalVerdict(window: CompiledWindow, cost: number, ahead: number): WindowVerdict {
+  const code = codeOf(window);
+  const aheadMs = ahead / code.unitsPerMs;
+  const verdict = decideArrival(window, ahead <= code.tolerance ? aheadMs : -aheadMs, cost, 0);
+  if (code.kind === kindNumber.arrival || verdict.fits === "never") return verdict;
+  // Wide units are coarser than the algorithm's own: what the script made of them counts.
+  const fits = ahead + worthOf(window, code, cost) <= code.tolerance;
+  if (fits === (verdict.fits === "now")) return verdict;
+  return { ...verdict, fits: fits ? "now" : "later", retryAfterMs: fits ? 0 : Math.max(verdict.retryAfterMs, 1) };
+}
+
+/** How each window of a peeked limit stands, for people. */
+export function readingsOf({ windows, cost }: ResolvedLimit, { numbers, atMs }: Answer): readonly WindowReading[] {
+  return windows.map((window, i) => {
+    const [one, two, three, four] = numbers.slice(numbersPerWindow * i) as [number, number, number, number];
+    const { remaining, resetAfterMs } = verdictOf(window, cost, atMs, one, two, three);
+    return { window, remaining, resetAfterMs, state: quantitiesOf(window, atMs, one, two, three, four) };
+  });
+}
+
+function quantitiesOf(
+  window: CompiledWindow,
+  nowMs: number,
+  one: number,
+  two: number,
+  three: number,
+  four: number,
+): Record<string, number> {
+  switch (window.kind) {
+    case "arrival":
+      return { aheadMs: one / codeOf(window).unitsPerMs };
+    case "count":
+      return { count: two };
+    case "sliding":
+      return { current: two, previous: three, untilEndMs: one - window.perMs - nowMs };
+    case "log":
+      return { entries: four };
+  }
+}
+
+function logVerdict(
+  window: CompiledWindow,
+  cost: number,
+  used: number,
+  waitMs: number,
+  resetMs: number,
+): WindowVerdict {
+  const { capacity, perMs } = window;
+  const verdict = cost > capacity ? "never" : used + cost <= capacity ? "now" : "later";
+  return {
+    fits: verdict,
+    remaining: Math.max(capacity - used, 0),
+    remainingAfter: Math.max(capacity - used - cost, 0),
+    retryAfterMs: verdict === "now" ? 0 : verdict === "later" ? waitMs : Number.POSITIVE_INFINITY,
+    resetAfterMs: resetMs,
+    resetAfterTakeMs: Math.ceil(perMs),
+    queuePosition: 0,
+    queueDelayMs: 0,
+    word0: 0,
+    word1: 0,
+    word2: 0,
+  };
+}

@@ -1,0 +1,159 @@
+import type { CompiledWindow, ResolvedLimit } from "sluice";
+import type { RedisArgument } from "../connect/redis-connection.ts";
+import type { KeyNames } from "../place/key-names.ts";
+import { codeOfIdentity } from "../place/key-names.ts";
+import type { Question } from "./question.ts";
+import { codeOf, kindNumber, rateOf, takeWorthOf, type WindowCode, worthOf } from "./window-code.ts";
+
+/** Keys and arguments of one script call. */
+export interface Call {
+  readonly keys: readonly string[];
+  readonly args: readonly RedisArgument[];
+}
+
+/** Keys of one call, each once, by their numbers from 1. */
+class KeyList {
+  readonly names: string[] = [];
+  readonly #numbers = new Map<string, number>();
+
+  numberOf(name: string): number {
+    let number = this.#numbers.get(name);
+    if (number === undefined) {
+      number = this.names.push(name);
+      this.#numbers.set(name, number);
+    }
+    return number;
+  }
+}
+
+/** `take-arrivals`: see its header. At most 255 questions, so that a byte numbers a key. */
+export function encodeArrivals(questions: readonly Question[], names: KeyNames, deadlineMs: number): Call {
+  const keys = new KeyList();
+  const checks = Buffer.allocUnsafe(2 * questions.length);
+  const rates: string[] = [];
+  const rateNumbers = new Map<object, number>();
+  let at = 0;
+  for (const { limits } of questions) {
+    const { windows, subject, cost } = limits[0]!;
+    const window = windows[0]!;
+    const code = codeOf(window);
+    const rate = rateOf(window, code, cost);
+    let number = rateNumbers.get(rate);
+    if (number === undefined) {
+      number = rateNumbers.size + 1;
+      rateNumbers.set(rate, number);
+      rates.push(rate.worth, rate.tolerance, rate.renewal, rate.life);
+    }
+    checks[at++] = number;
+    checks[at++] = keys.numberOf(names.counter(code.code, subject));
+  }
+  return { keys: keys.names, args: [String(deadlineMs), checks, String(rateNumbers.size), ...rates] };
+}
+
+const headBytes = 9;
+const windowBytes = 66;
+const day = 24 * 60 * 60 * 1000;
+
+/** `take`, `peek` and `charge`: see windows.lua. `serverNowMs` is the server's time as far as we know it. */
+export function encodePlan(
+  questions: readonly Question[],
+  names: KeyNames,
+  deadlineMs: number,
+  serverNowMs: number,
+): Call {
+  const keys = new KeyList();
+  const args: RedisArgument[] = [String(deadlineMs)];
+  let windowCount = 0;
+  for (const { limits } of questions) for (const { windows } of limits) windowCount += windows.length;
+  const plan = Buffer.allocUnsafe(headBytes * questions.length + windowBytes * windowCount);
+  args.push(plan);
+  let at = 0;
+  for (const question of questions) {
+    const { limits, operation, id, receipt } = question;
+    const takes = operation === "take";
+    const steps = limits.reduce((sum, { windows }) => sum + windows.length, 0);
+    const withOwn = takes && (id !== undefined || receipt !== undefined);
+    plan.writeUInt16LE(steps, at);
+    plan[at + 2] = (id === undefined ? 0 : 1) + (receipt === undefined ? 0 : 2);
+    plan.writeUInt16LE(takes && id !== undefined ? keys.numberOf(names.requestId(id)) : 0, at + 3);
+    plan.writeUInt16LE(takes && receipt !== undefined ? keys.numberOf(names.receipt(receipt)) : 0, at + 5);
+    plan.writeUInt16LE(withOwn ? args.length + 1 : 0, at + 7);
+    if (withOwn)
+      args.push(
+        question.fingerprint,
+        String(question.idTtlMs),
+        receipt ?? "",
+        String(question.receiptLifeMs ?? receiptLifeMs(limits)),
+      );
+    at += headBytes;
+    for (const resolved of limits) {
+      for (const window of resolved.windows) {
+        writeWindow(plan, at, resolved, window, keys, names, takes && receipt !== undefined, operation, serverNowMs);
+        at += windowBytes;
+      }
+    }
+  }
+  return { keys: keys.names, args };
+}
+
+/** Long enough for everything that could still be given back; the same for every receipt of these limits. */
+function receiptLifeMs(limits: readonly ResolvedLimit[]): number {
+  let longest = 0;
+  for (const { windows } of limits) for (const window of windows) longest = Math.max(longest, codeOf(window).lifeMs);
+  return Math.max(longest, 1000);
+}
+
+function writeWindow(
+  plan: Buffer,
+  at: number,
+  { limit, subject, cost, group }: ResolvedLimit,
+  window: CompiledWindow,
+  keys: KeyList,
+  names: KeyNames,
+  marked: boolean,
+  operation: Question["operation"],
+  serverNowMs: number,
+): void {
+  const code = codeOf(window);
+  const blocks = limit.blockForMs > 0 && operation !== "charge";
+  plan[at] = code.kind;
+  plan.writeUInt16LE(group, at + 1);
+  plan[at + 3] = window.charges ? 1 : 0;
+  plan.writeUInt16LE(keys.numberOf(names.counter(code.code, subject)), at + 4);
+  plan.writeUInt16LE(blocks ? keys.numberOf(blockKey(names, limit, subject)) : 0, at + 6);
+  plan.writeUInt16LE(marked ? keys.numberOf(names.mark(code.code, subject)) : 0, at + 8);
+  const [a, b, c, life] = shapeOf(window, code, cost, operation, serverNowMs);
+  plan.writeDoubleLE(cost, at + 10);
+  plan.writeDoubleLE(code.capacity, at + 18);
+  plan.writeDoubleLE(a, at + 26);
+  plan.writeDoubleLE(b, at + 34);
+  plan.writeDoubleLE(c, at + 42);
+  plan.writeDoubleLE(limit.blockForMs, at + 50);
+  plan.writeDoubleLE(life, at + 58);
+}
+
+export function blockKey(names: KeyNames, limit: ResolvedLimit["limit"], subject: string): string {
+  return names.counter(codeOfIdentity(`${limit.identity}|block`), subject);
+}
+
+/** What `a`, `b`, `c` and life mean for each kind: see windows.lua. */
+function shapeOf(
+  window: CompiledWindow,
+  code: WindowCode,
+  cost: number,
+  operation: Question["operation"],
+  serverNowMs: number,
+): readonly [a: number, b: number, c: number, life: number] {
+  if (code.kind <= kindNumber.wideArrival) {
+    const worth = operation === "charge" ? worthOf(window, code, cost) : takeWorthOf(window, code, cost);
+    return [worth, code.tolerance, code.renewal, code.lifeMs];
+  }
+  if (window.calendar !== undefined) {
+    // The server's time is known roughly. These bounds hold for this window and the next, so a look back is on the safe side.
+    const { startMs, endMs } = window.calendar(Math.floor(serverNowMs) - 60_000);
+    // Half a day into the next one is in it, wherever clocks change.
+    const next = window.calendar(endMs + day / 2);
+    return [-1, endMs, next.endMs, startMs];
+  }
+  return [window.perMs === Number.POSITIVE_INFINITY ? 0 : window.perMs, 0, 0, code.lifeMs];
+}

@@ -1,0 +1,118 @@
+import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState, StoreUnavailable } from "sluice";
+import type { Shard } from "../topology/topology.ts";
+import { within } from "../topology/within.ts";
+import { ServerClock } from "./server-clock.ts";
+
+/** Monotonic milliseconds. */
+export type NowMs = () => number;
+
+const defaultProbeEveryMs = 5000;
+/** How long a probe may take. */
+const probeWithinMs = 1000;
+const eagerAfterMs = 1000;
+
+/** A server with its breaker and its clock. */
+export class GuardedShard {
+  readonly shard: Shard;
+  readonly clock: ServerClock = new ServerClock();
+  readonly #breaker: CircuitBreaker;
+  readonly #nowMs: NowMs;
+  readonly #probeEveryMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  /** When the breaker left closed; undefined while it is. */
+  #openedMs: number | undefined;
+  #closed = false;
+
+  constructor(
+    shard: Shard,
+    options: CircuitBreakerOptions,
+    nowMs: NowMs,
+    onChange: (shard: string, state: CircuitState, why: string) => void,
+  ) {
+    this.shard = shard;
+    this.#nowMs = nowMs;
+    this.#probeEveryMs = options.probeEveryMs ?? defaultProbeEveryMs;
+    this.#breaker = new CircuitBreaker({
+      ...options,
+      onChange: (state, why) => {
+        if (state === "open") {
+          this.#openedMs ??= nowMs();
+          // A connection that stopped answering may be half open, which only a new one finds out.
+          shard.renew();
+          this.#probeLater();
+        } else if (state === "closed") this.#openedMs = undefined;
+        onChange(shard.name, state, why);
+      },
+    });
+  }
+
+  get state(): CircuitState {
+    return this.#breaker.state;
+  }
+
+  /** Whether calls are admitted. While they are not, nobody touches a socket but the probe. */
+  get closed(): boolean {
+    return this.#breaker.state === "closed";
+  }
+
+  /** What calls settle under. */
+  get generation(): number {
+    return this.#breaker.generation;
+  }
+
+  succeed(generation: number): void {
+    this.#breaker.succeed(this.#nowMs(), generation);
+  }
+
+  fail(generation: number): void {
+    this.#breaker.fail(this.#nowMs(), generation);
+  }
+
+  /**
+   * There is a connection again. One that is made as soon as the breaker opens says nothing: a server that is too slow
+   * accepts connections all the same.
+   */
+  connected(): void {
+    const nowMs = this.#nowMs();
+    if (this.#openedMs === undefined || nowMs - this.#openedMs < eagerAfterMs) return;
+    if (this.#breaker.admit(nowMs, true) === "probe") this.#probe();
+  }
+
+  /** Probes no more. */
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  /**
+   * The breaker is probed by a command of its own: at nobody's expense, and also where nobody asks, such as on a node that
+   * gets no traffic until it is ready again.
+   */
+  #probeLater(): void {
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
+    // A little later than the breaker wants, so that it is not asked too early and the probe put off by another turn.
+    this.#timer = setTimeout(() => {
+      if (this.#breaker.admit(this.#nowMs()) === "probe") this.#probe();
+      else if (!this.closed) this.#probeLater();
+    }, this.#probeEveryMs + 5);
+    this.#timer.unref();
+  }
+
+  #probe(): void {
+    const { generation } = this.#breaker;
+    within(this.shard.send(0, ["PING"]), probeWithinMs).then(
+      () => this.succeed(generation),
+      () => {
+        this.fail(generation);
+        this.#probeLater();
+      },
+    );
+  }
+}
+
+export function breakerIsOpen({ name }: Shard): StoreUnavailable {
+  return new StoreUnavailable("storage_unavailable", undefined, {
+    cause: new Error(`the breaker of ${name} is open`),
+  });
+}

@@ -1,0 +1,411 @@
+import { SluiceError, StoreUnavailable } from "sluice";
+import type { KeyNames } from "../place/key-names.ts";
+import { type Script, scripts } from "../scripts.generated.ts";
+import { decodeArrivals, decodeCharges, decodeHead, decodePlan } from "./decode-reply.ts";
+import { encodeArrivals, encodePlan } from "./encode-call.ts";
+import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
+import { type Answer, type Operation, operations, type Question, type Reply, weightOf } from "./question.ts";
+import { callScript } from "./script-calls.ts";
+import { WaitingLine } from "./waiting-line.ts";
+
+/** What has happened, in numbers that only grow. */
+export interface AskCounts {
+  /** Script calls sent, and the questions in them. */
+  calls: number;
+  questions: number;
+  failedCalls: number;
+  /** Questions that were not answered in time. */
+  timeouts: number;
+  /** Questions sent a second time, because that could not charge twice. */
+  retries: number;
+  /** Scripts sent in full, because a server did not know their digest. */
+  loads: number;
+  /** Keys that held something that is not ours, and keys without an end that were given one. */
+  foreign: number;
+  healed: number;
+}
+
+export interface LaneOptions {
+  readonly slot: number;
+  readonly names: KeyNames;
+  /** The server that holds the lane now, or undefined while that is not known. */
+  readonly shard: () => GuardedShard | undefined;
+  /** Whether no server was ever connected: then questions wait for the first one, as long as their time allows. */
+  readonly starting: () => boolean;
+  /** Weight of one call at most, and how many calls may be on their way. */
+  readonly maxCallWeight: number;
+  readonly maxInFlight: number;
+  /** Questions that wait at most; further ones are turned away. */
+  readonly maxWaiting: number;
+  readonly nowMs: NowMs;
+  readonly counts: AskCounts;
+  /** A call failed in a way that a look at the topology may cure. */
+  readonly onSuspect: () => void;
+  /** A call failed, other than by not being answered. */
+  readonly onFailure: (shard: string, error: unknown) => void;
+  /** For tests: scripts on another clock, and what they want to be told of it. */
+  readonly tune?: ScriptTuning | undefined;
+}
+
+export interface ScriptTuning {
+  readonly scripts: typeof scripts;
+  readonly extraArguments: () => readonly string[];
+}
+
+interface Pending {
+  readonly question: Question;
+  readonly weight: number;
+  readonly budgetMs: number;
+  /** When it is given up. Moves only by stalls of this very process. */
+  expiresMs: number;
+  /** When it is asked again, if that cannot charge twice. */
+  retryMs: number;
+  sent: boolean;
+  settled: boolean;
+  /** How often it was asked anew because the server said that nothing was done. */
+  repeats: number;
+  /** It travels in a call of its own, because its slot is on the move. */
+  alone: boolean;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** One script call on its way. */
+interface Flight {
+  readonly pendings: readonly Pending[];
+  readonly shard: GuardedShard;
+  readonly generation: number;
+  over: boolean;
+}
+
+/** The first attempt gets this share of the time. */
+const firstAttempt = 0.6;
+/** How many questions of one slice go before the next slice has its turn. */
+const perTurn = 8;
+/** A timer that comes this late was held up by this process. */
+const stallMs = 4;
+const mostRepeats = 20;
+const mostPerCall = 250;
+
+/**
+ * Questions about counters of one slot. What arrives while the event loop goes round once travels in one call, up to a
+ * weight that keeps the server responsive; a lone question is sent at once, unless several calls are on their way.
+ */
+export class Lane {
+  readonly #options: LaneOptions;
+  readonly #waiting = new WaitingLine<Pending>();
+  readonly #flights = new Set<Flight>();
+  #flush: NodeJS.Immediate | undefined;
+  #flushAskedMs = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #timerDueMs = 0;
+  /** Stalls up to here are accounted for. */
+  #excusedMs = 0;
+  #look: NodeJS.Immediate | undefined;
+
+  constructor(options: LaneOptions) {
+    this.#options = options;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  ask(question: Question, budgetMs: number): Promise<Answer> {
+    const { nowMs, maxWaiting } = this.#options;
+    const shard = this.#options.shard();
+    const connected = shard?.shard.ready === true;
+    if (!connected) {
+      this.#options.onSuspect();
+      if (!this.#options.starting()) return Promise.reject(notConnected(shard));
+    } else if (!shard.closed) return Promise.reject(breakerIsOpen(shard.shard));
+    if (this.#waiting.length >= maxWaiting) return Promise.reject(new StoreUnavailable("storage_overloaded"));
+    return new Promise((resolve, reject) => {
+      const startMs = nowMs();
+      const repeatable = question.operation === "peek" || question.id !== undefined;
+      this.#waiting.push({
+        question,
+        weight: weightOf(question),
+        budgetMs,
+        expiresMs: startMs + budgetMs,
+        retryMs: repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
+        sent: false,
+        settled: false,
+        repeats: 0,
+        alone: false,
+        resolve,
+        reject,
+      });
+      if (connected) this.#flushSoon(startMs);
+      this.#watch(startMs + (repeatable ? firstAttempt : 1) * budgetMs, startMs);
+    });
+  }
+
+  get idle(): boolean {
+    return this.#waiting.length === 0 && this.#flights.size === 0;
+  }
+
+  /** A server is connected, or another one holds the lane. */
+  wake(): void {
+    if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
+  }
+
+  /** Gives up everything that is still open. */
+  close(): void {
+    clearTimeout(this.#timer);
+    if (this.#flush !== undefined) clearImmediate(this.#flush);
+    if (this.#look !== undefined) clearImmediate(this.#look);
+    this.#timer = undefined;
+    this.#flush = undefined;
+    this.#look = undefined;
+    for (const pending of this.#open())
+      this.#giveUp(pending, new StoreUnavailable("storage_unavailable", "the counters are closed"));
+    this.#waiting.filter(() => false);
+    this.#flights.clear();
+  }
+
+  *#open(): Generator<Pending> {
+    yield* this.#waiting;
+    for (const { pendings } of this.#flights) yield* pendings;
+  }
+
+  /** At the end of this turn of the event loop, when everything that arrived in it is here. */
+  #flushSoon(nowMs: number): void {
+    if (this.#flush !== undefined || this.#flights.size >= this.#options.maxInFlight) return;
+    this.#flushAskedMs = nowMs;
+    this.#flush = setImmediate(() => {
+      this.#flush = undefined;
+      this.#excuse(this.#flushAskedMs);
+      this.#send();
+    });
+  }
+
+  /** What should have happened then happens only now: this process stood still, and nobody else is to blame for that. */
+  #excuse(sinceMs: number): void {
+    const nowMs = this.#options.nowMs();
+    const stalledMs = nowMs - Math.max(sinceMs, this.#excusedMs);
+    if (stalledMs <= stallMs) return;
+    this.#excusedMs = nowMs;
+    for (const pending of new Set(this.#open())) {
+      const excusedMs = Math.min(stalledMs, pending.budgetMs);
+      pending.expiresMs += excusedMs;
+      pending.retryMs += excusedMs;
+    }
+  }
+
+  /** One call of each operation, and the rest in the next turn: the server works on these while those are being written. */
+  #send(): void {
+    const { maxInFlight, maxCallWeight } = this.#options;
+    if (this.#flights.size >= maxInFlight) return;
+    let weight = 0;
+    let count = 0;
+    const pendings = this.#waiting.take(perTurn, (pending) => {
+      if (pending.settled) return true;
+      if (count > 0 && (weight + pending.weight > maxCallWeight || count >= mostPerCall || pending.alone)) return false;
+      weight += pending.alone ? maxCallWeight : pending.weight;
+      count += 1;
+      return true;
+    });
+    for (const operation of operations) {
+      const own = pendings.filter(({ question, settled }) => !settled && question.operation === operation);
+      if (own.length > 0) this.#call(operation, own);
+    }
+    if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
+  }
+
+  #call(operation: Operation, pendings: readonly Pending[]): void {
+    const { slot, counts, nowMs } = this.#options;
+    const shard = this.#options.shard();
+    if (shard === undefined || !shard.closed) {
+      for (const pending of pendings) this.#giveUp(pending, notConnected(shard));
+      return;
+    }
+    const flight: Flight = { pendings, shard, generation: shard.generation, over: false };
+    this.#flights.add(flight);
+    counts.calls += 1;
+    counts.questions += pendings.length;
+    for (const pending of pendings) pending.sent = true;
+    const sentMs = nowMs();
+    const deadlineMs = shard.clock.at(Math.min(...pendings.map(({ expiresMs }) => expiresMs)));
+    const serverNowMs = shard.clock.aheadMs === undefined ? Date.now() : shard.clock.at(sentMs);
+    const questions = pendings.map(({ question }) => question);
+    const { names, tune } = this.#options;
+    const { keys, args } =
+      operation === "takeArrival"
+        ? encodeArrivals(questions, names, deadlineMs)
+        : encodePlan(questions, names, deadlineMs, serverNowMs);
+    const script: Script = (tune?.scripts ?? scripts)[operation === "takeArrival" ? "takeArrivals" : operation];
+    const whole = tune === undefined ? args : [...args, ...tune.extraArguments()];
+    callScript(shard.shard, slot, script, keys, whole, () => {
+      counts.loads += 1;
+    }).then(
+      (reply) => this.#answer(flight, operation, reply, sentMs),
+      (error: unknown) => this.#fail(flight, error),
+    );
+  }
+
+  #answer(flight: Flight, operation: Operation, reply: unknown, sentMs: number): void {
+    const { counts, nowMs } = this.#options;
+    const { shard, pendings } = flight;
+    try {
+      const head = decodeHead(reply);
+      shard.clock.learn(head.nowUs / 1000, sentMs, nowMs());
+      counts.foreign += head.foreign;
+      counts.healed += head.healed;
+      if (head.late) this.#again(pendings);
+      else this.#settle(pendings, decode(operation, pendings, reply as number[], head.nowUs));
+    } catch (error) {
+      this.#fail(flight, error);
+      return;
+    }
+    if (!flight.over) shard.succeed(flight.generation);
+    this.#land(flight);
+  }
+
+  #settle(pendings: readonly Pending[], replies: readonly Reply[]): void {
+    const outside: Pending[] = [];
+    replies.forEach((reply, i) => {
+      const pending = pendings[i]!;
+      if (pending.settled) return;
+      if (reply.kind === "outside") {
+        outside.push(pending);
+        return;
+      }
+      pending.settled = true;
+      if (reply.kind === "answer") pending.resolve(reply.answer);
+      else pending.reject(idempotencyConflict(pending.question.id ?? ""));
+    });
+    this.#again(outside);
+  }
+
+  /** The server did nothing of it, so it may be asked once more, by its clock as it is known by now. */
+  #again(pendings: readonly Pending[]): void {
+    const repeated: Pending[] = [];
+    const nowMs = this.#options.nowMs();
+    for (const pending of pendings) {
+      if (pending.settled) continue;
+      pending.repeats += 1;
+      if (pending.repeats <= mostRepeats && nowMs < pending.expiresMs) repeated.push(pending);
+      else this.#giveUp(pending, new StoreUnavailable("storage_timeout"));
+    }
+    this.#waiting.pushFirst(repeated);
+  }
+
+  #fail(flight: Flight, error: unknown): void {
+    const { counts, onSuspect, onFailure } = this.#options;
+    if (error instanceof Error && error.message.startsWith("TRYAGAIN")) {
+      // Some keys of the call have moved with their slot and some have not. Nothing was done; one by one they are found.
+      for (const pending of flight.pendings) pending.alone = true;
+      this.#again(flight.pendings);
+      this.#land(flight);
+      return;
+    }
+    for (const pending of flight.pendings) {
+      this.#giveUp(pending, new StoreUnavailable("storage_unavailable", undefined, { cause: error }));
+    }
+    if (!flight.over) {
+      counts.failedCalls += 1;
+      onFailure(flight.shard.shard.name, error);
+      // What passes by itself, and is told at once, needs no breaker: enforcement is back the moment it has passed.
+      if (!isPassing(error)) flight.shard.fail(flight.generation);
+      onSuspect();
+    }
+    this.#land(flight);
+  }
+
+  #giveUp(pending: Pending, error: Error): void {
+    if (pending.settled) return;
+    pending.settled = true;
+    pending.reject(error);
+  }
+
+  /** There is room for another call. */
+  #land(flight: Flight): void {
+    flight.over = true;
+    this.#flights.delete(flight);
+    if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
+  }
+
+  /** Sees to it that somebody looks at that moment whether time is up. One timer for all. */
+  #watch(dueMs: number, nowMs: number): void {
+    if (this.#timer !== undefined) {
+      if (this.#timerDueMs <= dueMs + 1) return;
+      clearTimeout(this.#timer);
+    }
+    this.#timerDueMs = dueMs;
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#excuse(this.#timerDueMs);
+        // Answers that have arrived while this process was busy are read before anybody is given up.
+        this.#look ??= setImmediate(() => {
+          this.#look = undefined;
+          this.#expire();
+        });
+      },
+      Math.max(dueMs - nowMs, 1),
+    );
+  }
+
+  #expire(): void {
+    const { counts, nowMs } = this.#options;
+    const now = nowMs();
+    const repeated: Pending[] = [];
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const pending of this.#open()) {
+      if (pending.settled) continue;
+      if (pending.expiresMs <= now) {
+        counts.timeouts += 1;
+        this.#giveUp(pending, new StoreUnavailable("storage_timeout"));
+        continue;
+      }
+      if (pending.retryMs <= now) {
+        pending.retryMs = Number.POSITIVE_INFINITY;
+        if (pending.sent) repeated.push(pending);
+      }
+      nextMs = Math.min(nextMs, pending.expiresMs, pending.retryMs);
+    }
+    for (const flight of this.#flights) {
+      if (flight.over || flight.pendings.some(({ settled }) => !settled)) continue;
+      // All who asked have given up. Its room is free again; should it be answered yet, nobody listens.
+      counts.failedCalls += 1;
+      flight.shard.fail(flight.generation);
+      this.#land(flight);
+    }
+    this.#waiting.filter(({ settled }) => !settled);
+    counts.retries += repeated.length;
+    this.#waiting.pushFirst(repeated);
+    if (repeated.length > 0) this.#send();
+    if (nextMs < Number.POSITIVE_INFINITY) this.#watch(nextMs, nowMs());
+  }
+}
+
+function decode(
+  operation: Operation,
+  pendings: readonly Pending[],
+  reply: readonly number[],
+  nowUs: number,
+): readonly Reply[] {
+  const questions = pendings.map(({ question }) => question);
+  if (operation === "takeArrival") return decodeArrivals(questions, reply, nowUs);
+  return operation === "charge" ? decodeCharges(questions, reply) : decodePlan(questions, reply);
+}
+
+/** A server that loads its data, or was just told that it is no primary any more; a cluster that looks for a new one. */
+function isPassing(error: unknown): boolean {
+  return error instanceof Error && /^(CLUSTERDOWN|LOADING|READONLY|MASTERDOWN)\b/.test(error.message);
+}
+
+function notConnected(shard: GuardedShard | undefined): StoreUnavailable {
+  const why =
+    shard === undefined ? "no server is known for these counters" : `there is no connection to ${shard.shard.name}`;
+  return new StoreUnavailable("storage_unavailable", undefined, { cause: new Error(why) });
+}
+
+function idempotencyConflict(id: string): SluiceError {
+  return new SluiceError(
+    "idempotency_conflict",
+    `request id ${JSON.stringify(id)} was already used for another request; use a new id for each different request`,
+    [{ path: ["id"], message: "was already used for another request" }],
+  );
+}

@@ -1,0 +1,44 @@
+import type { ResolvedLimit, TakeAnswer } from "sluice";
+
+/** What is asked of counters that share a slot. Questions of one operation travel together. */
+export interface Question {
+  readonly operation: Operation;
+  readonly limits: readonly ResolvedLimit[];
+  /** Take: remembered under this id, bound to the fingerprint. */
+  readonly id: string | undefined;
+  readonly fingerprint: string;
+  readonly idTtlMs: number;
+  /** Take: the name under which it can be given back, and for how long. Absent: for as long as anything could be. */
+  readonly receipt: string | undefined;
+  readonly receiptLifeMs?: number | undefined;
+}
+
+/** `takeArrival` is a take from one window of arrival times with nothing asked beside: the commonest, by a script of its own. */
+export const operations = ["takeArrival", "take", "peek", "charge"] as const;
+
+export type Operation = (typeof operations)[number];
+
+export interface Answer extends TakeAnswer {
+  /** How the windows stood before anything was taken, in case what was taken is given back. */
+  readonly untaken: TakeAnswer["outcomes"];
+  /** What the script said of each window, for readings. */
+  readonly numbers: readonly number[];
+}
+
+/** What a script says of one question. */
+export type Reply =
+  | { readonly kind: "answer"; readonly answer: Answer }
+  /** The id belongs to another request. */
+  | { readonly kind: "conflict" }
+  /** Bounds of a calendar window do not hold at the server's time; nothing was charged. */
+  | { readonly kind: "outside" };
+
+/** How much of a call's time a question takes, in thirds of a microsecond or so. Only the proportion matters. */
+export function weightOf({ operation, limits }: Question): number {
+  if (operation === "takeArrival") return 1;
+  let weight = 1;
+  for (const { windows } of limits) {
+    for (const { kind } of windows) weight += kind === "log" ? 12 : 1;
+  }
+  return weight;
+}

@@ -1,0 +1,26 @@
+import type { RedisArgument } from "../connect/redis-connection.ts";
+import type { Script } from "../scripts.generated.ts";
+import type { Shard } from "../topology/topology.ts";
+
+/**
+ * Calls a script by its digest. Only when the server says that it does not know the digest is the script itself sent,
+ * which also makes it known there: on a new server, after a failover, after SCRIPT FLUSH. That is safe to repeat, because
+ * what is not known was not run.
+ */
+export async function callScript(
+  shard: Shard,
+  slot: number,
+  script: Script,
+  keys: readonly string[],
+  args: readonly RedisArgument[],
+  onLoad?: () => void,
+): Promise<unknown> {
+  const rest = [String(keys.length), ...keys, ...args];
+  try {
+    return await shard.send(slot, ["EVALSHA", script.digest, ...rest]);
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+    onLoad?.();
+    return shard.send(slot, ["EVAL", script.source, ...rest]);
+  }
+}

@@ -1,0 +1,206 @@
+import {
+  type Address,
+  type Connect,
+  type ConnectionListener,
+  errorFrom,
+  type RedisArgument,
+  type RedisConnection,
+  reconnectAfterMs,
+} from "./redis-connection.ts";
+
+/** As much of a `Redis` of ioredis or iovalkey as is used here. */
+export interface IoredisClient {
+  readonly status: string;
+  readonly options: IoredisOptions;
+  duplicate(override?: object): IoredisClient;
+  call(command: string, args: (string | Buffer | number)[]): Promise<unknown>;
+  disconnect(): void;
+  on(event: string, listener: (value: unknown) => void): unknown;
+}
+
+/** As much of a `Cluster` of ioredis or iovalkey as is used here. */
+export interface IoredisCluster {
+  readonly isCluster: boolean;
+  readonly options: {
+    readonly natMap?: NatMap | null | undefined;
+    readonly useSRVRecords?: boolean | undefined;
+    readonly redisOptions?: object | undefined;
+  };
+  nodes(): IoredisClient[];
+  once(event: string, listener: (value: unknown) => void): unknown;
+}
+
+export interface IoredisOptions {
+  readonly host?: string | null | undefined;
+  readonly port?: number | null | undefined;
+  readonly path?: string | null | undefined;
+  readonly tls?: object | undefined;
+  readonly sentinels?:
+    | readonly { readonly host?: string | undefined; readonly port?: number | undefined }[]
+    | null
+    | undefined;
+  readonly name?: string | null | undefined;
+  readonly sentinelUsername?: string | null | undefined;
+  readonly sentinelPassword?: string | null | undefined;
+  readonly sentinelTLS?: object | undefined;
+  readonly enableTLSForSentinelMode?: boolean | undefined;
+  readonly natMap?: NatMap | null | undefined;
+}
+
+/** Where servers are really reached that call themselves `host:port`. */
+type NatMap = Readonly<Record<string, Place>> | ((key: string) => Place | null | undefined);
+
+interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * Connections like those of a client of ioredis or iovalkey that an application has: with its credentials and its TLS. The
+ * client itself is left alone, because by its own settings it may keep commands until it is connected, and send again what
+ * was sent before, which would charge twice. One of a cluster lends its settings as soon as it has found a node.
+ */
+export function connectIoredis(client: IoredisClient | IoredisCluster): Connect {
+  const { natMap } = client.options;
+  const lender = lenderOf(client);
+  return (address, listener) =>
+    new IoredisConnection(lender, (lent) => ({ ...serverOptions(lent.options), ...where(address, natMap) }), listener);
+}
+
+/** The same to its Sentinels, which may want other credentials than servers do. */
+export function connectIoredisSentinel(client: IoredisClient): Connect {
+  const { sentinelUsername = null, sentinelPassword = null, sentinelTLS, natMap } = client.options;
+  const options = {
+    ...direct,
+    username: sentinelUsername,
+    password: sentinelPassword,
+    tls: sentinelTLS,
+    db: 0,
+  };
+  return (address, listener) =>
+    new IoredisConnection(lenderOf(client), () => ({ ...options, ...where(address, natMap) }), listener);
+}
+
+/** To one server, whoever named it: nothing waits for a connection, nothing is sent twice, and replies are plain. */
+const direct = {
+  sentinels: null,
+  name: null,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  // The first loss of the connection rejects everything that is on its way.
+  maxRetriesPerRequest: 0,
+  reconnectOnError: null,
+  retryStrategy: reconnectAfterMs,
+  lazyConnect: false,
+  // Every call has a deadline of ours, and is a batch already.
+  commandTimeout: undefined,
+  enableAutoPipelining: false,
+  // What is dropped need not say goodbye.
+  disconnectTimeout: 0,
+  keyPrefix: "",
+  stringNumbers: false,
+  protocol: 2,
+  replyMapping: "legacy",
+  readOnly: false,
+  monitor: false,
+  connectionName: "sluice",
+};
+
+function serverOptions({ sentinels, tls, enableTLSForSentinelMode }: IoredisOptions): object {
+  // Behind Sentinels, ioredis speaks TLS to servers only when it is told so twice.
+  return sentinels == null || enableTLSForSentinelMode === true ? { ...direct, tls } : { ...direct, tls: undefined };
+}
+
+function where(address: Address, natMap: NatMap | null | undefined): object {
+  if (address.kind === "unix") return { path: address.path };
+  const key = `${address.host}:${address.port}`;
+  const mapped = typeof natMap === "function" ? natMap(key) : natMap?.[key];
+  const { host, port } = mapped ?? address;
+  return { host, port, path: undefined };
+}
+
+/** Who is duplicated: the client, or any node of a cluster, which has none until it begins to connect. */
+function lenderOf(client: IoredisClient | IoredisCluster): Promise<IoredisClient> {
+  if (!isIoredisCluster(client)) return Promise.resolve(client);
+  const [node] = client.nodes();
+  if (node !== undefined) return Promise.resolve(node);
+  return new Promise((resolve) => client.once("+node", (first) => resolve(first as IoredisClient)));
+}
+
+export function isIoredisCluster(client: IoredisClient | IoredisCluster): client is IoredisCluster {
+  return "isCluster" in client && client.isCluster;
+}
+
+class IoredisConnection implements RedisConnection {
+  readonly #optionsFor: (lender: IoredisClient) => object;
+  readonly #listener: ConnectionListener;
+  #lender: IoredisClient | undefined;
+  #client: IoredisClient | undefined;
+  #closed = false;
+
+  constructor(
+    lender: Promise<IoredisClient>,
+    optionsFor: (lender: IoredisClient) => object,
+    listener: ConnectionListener,
+  ) {
+    this.#optionsFor = optionsFor;
+    this.#listener = listener;
+    lender
+      .then((lent) => {
+        this.#lender = lent;
+        this.#open();
+      })
+      .catch((error: unknown) => listener.onLost(errorFrom(error)));
+  }
+
+  get ready(): boolean {
+    return this.#client?.status === "ready";
+  }
+
+  async send([command, ...args]: readonly RedisArgument[]): Promise<unknown> {
+    if (this.#client === undefined) throw new Error("there is no connection yet");
+    try {
+      return await this.#client.call(String(command), args);
+    } catch (error) {
+      throw withoutCommand(error);
+    }
+  }
+
+  renew(): void {
+    this.#client?.disconnect();
+    this.#open();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#client?.disconnect();
+  }
+
+  #open(): void {
+    if (this.#closed || this.#lender === undefined) return;
+    const client = this.#lender.duplicate(this.#optionsFor(this.#lender));
+    this.#client = client;
+    let told = false;
+    const tell = (error: Error): void => {
+      told = true;
+      if (client === this.#client && !this.#closed) this.#listener.onLost(error);
+    };
+    client.on("ready", () => {
+      told = false;
+      if (client === this.#client && !this.#closed) this.#listener.onReady();
+    });
+    client.on("error", (error) => tell(withoutCommand(error)));
+    // A server that goes away in an orderly fashion leaves no error behind.
+    client.on("close", () => {
+      if (!told) tell(new Error("the connection was closed"));
+      told = false;
+    });
+  }
+}
+
+/** On its errors ioredis leaves the command that failed, arguments and all: passwords and subjects, for any log to print. */
+function withoutCommand(error: unknown): Error {
+  const plain = errorFrom(error);
+  Reflect.deleteProperty(plain, "command");
+  return plain;
+}

@@ -1,0 +1,167 @@
+import { createClient } from "@redis/client";
+import {
+  type Address,
+  type Connect,
+  type ConnectionListener,
+  errorFrom,
+  type RedisArgument,
+  type RedisConnection,
+  reconnectAfterMs,
+} from "./redis-connection.ts";
+
+/** Who we are to the server, and how what is said stays between us. */
+export interface ConnectionOptions {
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  readonly database?: number | undefined;
+  /** PEM texts; absent: no TLS. An empty object is TLS with the machine's own authorities. */
+  readonly tls?: TlsOptions | undefined;
+  readonly connectTimeoutMs?: number | undefined;
+}
+
+export interface TlsOptions {
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  /** The name that the server's certificate must have. Absent: the host that is connected to. */
+  readonly serverName?: string | undefined;
+}
+
+/** An idle connection is asked whether it is still there. */
+const pingEveryMs = 30_000;
+
+/** Connections by node-redis, the default. */
+export function connectNodeRedis(options: ConnectionOptions = {}): Connect {
+  return (address, listener) => new NodeRedisConnection(() => openClient(address, options), listener);
+}
+
+/** As much of a client of node-redis as is used here. */
+export interface NodeRedisClient {
+  readonly isReady: boolean;
+  readonly options?: { readonly socket?: object | undefined } | undefined;
+  duplicate(overrides?: object): NodeRedisClient;
+  connect(): Promise<unknown>;
+  sendCommand(args: readonly RedisArgument[]): Promise<unknown>;
+  destroy(): void;
+  on(event: string, listener: (value: unknown) => void): unknown;
+}
+
+/**
+ * Connections like those of a client of node-redis that an application has: with its credentials and its TLS. The client
+ * itself is left alone, because by its own settings it may keep commands until it is connected.
+ */
+export function connectLikeNodeRedis(client: NodeRedisClient): Connect {
+  const { socket } = client.options ?? {};
+  return (address, listener) => {
+    const overrides = {
+      ...plainOptions,
+      // Everything that the address says is in the other options as well, once the client was made.
+      url: undefined,
+      socket: { ...withoutPlace(socket), ...placeOf(address), reconnectStrategy: reconnectAfterMs },
+      clientSideCache: undefined,
+      emitInvalidate: undefined,
+      maintNotifications: "disabled",
+      readonly: false,
+    };
+    return new NodeRedisConnection(() => client.duplicate(overrides), listener);
+  };
+}
+
+class NodeRedisConnection implements RedisConnection {
+  readonly #make: () => NodeRedisClient;
+  readonly #listener: ConnectionListener;
+  #client: NodeRedisClient;
+  #closed = false;
+
+  constructor(make: () => NodeRedisClient, listener: ConnectionListener) {
+    this.#make = make;
+    this.#listener = listener;
+    this.#client = this.#open();
+  }
+
+  get ready(): boolean {
+    return this.#client.isReady;
+  }
+
+  send(args: readonly RedisArgument[]): Promise<unknown> {
+    return this.#client.sendCommand(args);
+  }
+
+  renew(): void {
+    if (this.#closed) return;
+    this.#client.destroy();
+    this.#client = this.#open();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#client.destroy();
+  }
+
+  #open(): NodeRedisClient {
+    const client = this.#make();
+    const isOurs = (): boolean => client === this.#client && !this.#closed;
+    // A client that is destroyed while it connects connects all the same, and then nobody would ever close it.
+    client.on("connect", () => {
+      if (!isOurs()) client.destroy();
+    });
+    client.on("ready", () => {
+      if (isOurs()) this.#listener.onReady();
+    });
+    client.on("error", (error) => {
+      if (isOurs()) this.#listener.onLost(errorFrom(error));
+    });
+    // What goes wrong is heard of by the listener, and tried again by the strategy.
+    client.connect().catch(() => undefined);
+    return client;
+  }
+}
+
+/** Of every client. */
+const plainOptions = {
+  name: "sluice",
+  RESP: 2,
+  // Nothing waits for a connection, and nothing that was sent is sent again.
+  disableOfflineQueue: true,
+  // Every call has a deadline of ours; a signal of the client's own for each costs five times the command.
+  commandOptions: { timeout: 0 },
+  pingInterval: pingEveryMs,
+} as const;
+
+function openClient(
+  address: Address,
+  { username, password, database, tls, connectTimeoutMs = 2000 }: ConnectionOptions,
+): NodeRedisClient {
+  const common = { reconnectStrategy: reconnectAfterMs, connectTimeout: connectTimeoutMs, keepAlive: true };
+  const socket =
+    address.kind === "unix"
+      ? { ...common, path: address.path, tls: false as const }
+      : tls === undefined
+        ? { ...common, host: address.host, port: address.port, noDelay: true }
+        : { ...common, host: address.host, port: address.port, noDelay: true, tls: true as const, ...tlsOf(tls) };
+  return createClient({
+    socket,
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(database === undefined ? {} : { database }),
+    ...plainOptions,
+  });
+}
+
+function placeOf(address: Address): object {
+  return address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port };
+}
+
+/** A path that is there at all, even if undefined, is taken for a place. */
+function withoutPlace(socket: object = {}): object {
+  return Object.fromEntries(Object.entries(socket).filter(([name]) => !["host", "port", "path"].includes(name)));
+}
+
+function tlsOf({ ca, cert, key, serverName }: TlsOptions): Record<string, string> {
+  return {
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(serverName === undefined ? {} : { servername: serverName }),
+  };
+}

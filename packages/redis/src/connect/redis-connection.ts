@@ -1,0 +1,52 @@
+/** What a command is made of. */
+export type RedisArgument = string | Buffer;
+
+/** Where a server listens. */
+export type Address =
+  | { readonly kind: "tcp"; readonly host: string; readonly port: number }
+  | { readonly kind: "unix"; readonly path: string };
+
+/**
+ * One connection to one server, all that Sluice asks of a Redis client.
+ *
+ * - `send` sends one command now, or rejects: while there is no connection it does not wait for one, and what was sent is
+ *   never sent again, because it may have been carried out. Error replies reject with an `Error` whose message begins
+ *   with the server's code, such as `NOSCRIPT` or `MOVED`.
+ * - The connection comes back by itself after it is lost, with jittered pauses. `renew` drops it and makes another, for
+ *   one that is open and does not answer.
+ */
+export interface RedisConnection {
+  readonly ready: boolean;
+  send(args: readonly RedisArgument[]): Promise<unknown>;
+  renew(): void;
+  close(): void;
+}
+
+/** Hears of a connection that was made or lost, with what went wrong. */
+export interface ConnectionListener {
+  onReady(): void;
+  onLost(error: Error): void;
+}
+
+/** Opens a connection, which begins to connect at once and is not `ready` before it has. */
+export type Connect = (address: Address, listener: ConnectionListener) => RedisConnection;
+
+export function renderAddress(address: Address): string {
+  if (address.kind === "unix") return address.path;
+  return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
+}
+
+/** How long to wait before the next attempt to connect: from 50 ms doubling to 1 s, between half of it and all. */
+export function reconnectAfterMs(attempts: number): number {
+  const longest = Math.min(50 * 2 ** Math.min(attempts, 10), 1000);
+  return Math.round(longest * (0.5 + Math.random() / 2));
+}
+
+/** What a client says went wrong. Where several addresses of a host were tried, Node's own error has no message. */
+export function errorFrom(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  if (error instanceof AggregateError && error.message === "") {
+    error.message = error.errors.map((one: unknown) => errorFrom(one).message).join("; ");
+  }
+  return error;
+}

@@ -1,0 +1,59 @@
+import type { RedisServers } from "../redis-servers.ts";
+import {
+  connectIoredis,
+  connectIoredisSentinel,
+  type IoredisClient,
+  type IoredisCluster,
+  isIoredisCluster,
+} from "./ioredis-connection.ts";
+import type { Address } from "./redis-connection.ts";
+
+/**
+ * The servers of a client of ioredis or iovalkey that an application has, reached by connections like its own:
+ *
+ *     new RedisCounters({ servers: serversFromIoredis(client) })
+ */
+export function serversFromIoredis(client: IoredisClient | IoredisCluster): RedisServers {
+  const connect = connectIoredis(client);
+  if (isIoredisCluster(client)) return { kind: "cluster", addresses: startNodesOf(client), connect };
+  const { host, port, path, sentinels, name, tls } = client.options;
+  if (sentinels != null) {
+    return {
+      kind: "sentinel",
+      addresses: sentinels.map((one) => tcp(one.host, one.port ?? sentinelPort)),
+      masterName: name ?? undefined,
+      connect,
+      connectSentinel: connectIoredisSentinel(client),
+    };
+  }
+  const address: Address = path == null ? tcp(host, port) : { kind: "unix", path };
+  return { kind: "standalone", addresses: [address], connect, ...(tls === undefined ? {} : { tls: {} }) };
+}
+
+const sentinelPort = 26_379;
+
+function tcp(host: string | null | undefined, port: number | string | null | undefined): Address {
+  return { kind: "tcp", host: host ?? "127.0.0.1", port: Number(port ?? 6379) };
+}
+
+/** The nodes that the client was given, in any of the ways to write them; or those that it has found, where DNS names them. */
+function startNodesOf(cluster: IoredisCluster): readonly Address[] {
+  const given: unknown = Reflect.get(cluster, "startupNodes");
+  const addresses =
+    Array.isArray(given) && cluster.options.useSRVRecords !== true
+      ? given.map(addressOfNode)
+      : cluster.nodes().map(({ options }) => tcp(options.host, options.port));
+  if (addresses.length === 0)
+    throw new Error("the cluster client knows no node yet; hand it over when it is connected");
+  return addresses;
+}
+
+function addressOfNode(node: unknown): Address {
+  if (typeof node === "number" || /^\d+$/.test(String(node))) return tcp(undefined, Number(node));
+  if (typeof node === "string") {
+    const { hostname, port } = new URL(/^\w+:\/\//.test(node) ? node : `redis://${node.replace(/^\/\//, "")}`);
+    return tcp(hostname.replace(/^\[(.*)\]$/, "$1"), port === "" ? undefined : port);
+  }
+  const { host, port } = node as { readonly host?: string; readonly port?: number | string };
+  return tcp(host, port);
+}

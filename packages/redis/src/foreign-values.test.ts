@@ -1,0 +1,221 @@
+import { flavors, startServer, type TestServer } from "@sluice/test-servers";
+import * as fc from "fast-check";
+import type { CompiledLimit, TakeAnswer } from "sluice";
+import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "sluice/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { blockKey } from "./ask/encode-call.ts";
+import { codeOf } from "./ask/window-code.ts";
+import { createKeyNames } from "./place/key-names.ts";
+import { RedisCounters } from "./redis-counters.ts";
+import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
+
+const hourMs = 3_600_000;
+const capacity = 5;
+const names = createKeyNames("s");
+
+/** One limit of every kind of counter, and how it is asked: by the script for arrivals alone, or by the one for all. */
+const kinds: readonly { name: string; limit: CompiledLimit; general: boolean }[] = [
+  { name: "gcra", limit: limitOf("gcra", hourMs), general: false },
+  { name: "gcra with others", limit: limitOf("gcra", hourMs), general: true },
+  { name: "gcra over months", limit: limitOf("gcra", 90 * 24 * hourMs), general: true },
+  { name: "fixed window", limit: limitOf("fixed_window", hourMs), general: true },
+  { name: "sliding window", limit: limitOf("sliding_window", hourMs), general: true },
+  { name: "sliding log", limit: limitOf("sliding_log", hourMs), general: true },
+];
+
+function limitOf(algorithm: Parameters<typeof compileTestLimit>[0]["algorithm"], perMs: number): CompiledLimit {
+  return compileTestLimit({ algorithm, windows: [windowOf(capacity, perMs)], policy: `${algorithm}-${perMs}` });
+}
+
+type Plant = (server: TestServer, key: string) => Promise<unknown>;
+
+const set =
+  (value: string | Buffer): Plant =>
+  (server, key) =>
+    server.command("SET", key, value, "PX", hourMs);
+
+/** What no counter of any kind ever holds. */
+const garbage: readonly (readonly [name: string, plant: Plant])[] = [
+  ["a text", set("hello")],
+  ["nothing", set("")],
+  ["nan", set("nan")],
+  ["inf", set("-inf")],
+  ["half a number", set("1.5")],
+  ["wnan", set("wnan")],
+  ["a letter that means something", set("w")],
+  ["bytes", set(Buffer.from([0, 255, 254, 10, 13, 0, 7]))],
+  ["17 bytes", set(Buffer.alloc(17, 0xee))],
+  ["25 bytes", set(Buffer.alloc(25, 0xee))],
+  ["a long text", set("x".repeat(100_000))],
+  ["a list", (server, key) => server.command("RPUSH", key, "a", "b")],
+  ["a hash", (server, key) => server.command("HSET", key, "a", "b")],
+  ["a set", (server, key) => server.command("SADD", key, "a")],
+];
+
+/** What looks like a counter of some kind, and was left behind by nobody. */
+const alike: readonly (readonly [name: string, plant: Plant])[] = [
+  ["1e5", set("1e5")],
+  ["0x10", set("0x10")],
+  ["a number in spaces", set("  12 ")],
+  ["0", set("0")],
+  ["-0", set("-0")],
+  ["a small number", set("7")],
+  ["a negative number", set("-7")],
+  ["an integer far away", set("4503599627370496")],
+  ["the largest integer", set("9223372036854775807")],
+  ["the smallest integer", set("-9223372036854775808")],
+  ["a number with forty digits", set("9".repeat(40))],
+  ["a number too large for any", set("1e300")],
+  ["a wide number too large for any", set("w1e300")],
+  ["a wide number far away", set("w99999999999999999")],
+  ["a negative wide number", set("w-5")],
+];
+
+/** A tag, and any bytes behind it, often such that they are numbers which are none. */
+const double = fc.oneof(
+  fc.constantFrom(Number.NaN, Infinity, -Infinity, 1e300, -1e300, 0, -1, 5e-324, 2 ** 53, -(2 ** 63)),
+  fc.double(),
+  fc.integer({ min: conversationStartMs - 10 * hourMs, max: conversationStartMs + 10 * hourMs }),
+);
+
+function packed(tag: string, doubles: number): fc.Arbitrary<Buffer> {
+  return fc.array(double, { minLength: doubles, maxLength: doubles }).map((numbers) => {
+    const bytes = Buffer.alloc(1 + 8 * doubles, tag);
+    numbers.forEach((one, i) => {
+      bytes.writeDoubleLE(one, 1 + 8 * i);
+    });
+    return bytes;
+  });
+}
+
+describe.each(flavors)("a key of a counter that holds something else, on %s", (flavor) => {
+  let server: TestServer;
+  let store: RedisCounters;
+  beforeAll(async () => {
+    server = await startServer({ flavor });
+    // At a moment that does not move: a number is a time, and which one it is depends on when it is read.
+    store = new RedisCounters({
+      servers: server.url,
+      deadlineMs: 5000,
+      // One test that fails is not to fail the others.
+      breaker: { failuresInARow: 1e9, minCalls: 1e9 },
+      tune: scriptsOnTestTime(testTime()),
+    });
+    await store.connected();
+  });
+  afterAll(async () => {
+    await store.close();
+    await server.close();
+  });
+  beforeEach(() => server.command("FLUSHALL"));
+
+  const other = limitOf("sliding_window", 2 * hourMs);
+  const keyOf = (limit: CompiledLimit): string => names.counter(codeOf(limit.windows[0]!).code, "u1");
+  const ask = (limit: CompiledLimit, general: boolean): Promise<TakeAnswer> =>
+    store.take([resolvedLimit(limit, "u1"), ...(general ? [resolvedLimit(other, `${Math.random()}`)] : [])]);
+
+  /** Absent: the first of five is taken. Just used up: none is. Months ahead, a number may be anything between. */
+  function expectAbsentOrUsedUp({ taken, outcomes }: TakeAnswer, limit: CompiledLimit): void {
+    const { remaining, retryAfterMs, resetAfterMs } = outcomes[0]!;
+    const { perMs } = limit.windows[0]!;
+    if (perMs > 24 * hourMs) expect(remaining).toBeLessThanOrEqual(capacity - 1);
+    else expect(remaining).toBe(taken ? capacity - 1 : 0);
+    expect(retryAfterMs === 0).toBe(taken);
+    for (const ms of [retryAfterMs, resetAfterMs]) {
+      expect(Number.isSafeInteger(ms)).toBe(true);
+      expect(ms).toBeGreaterThanOrEqual(0);
+      expect(ms).toBeLessThanOrEqual(2 * perMs);
+    }
+  }
+
+  describe.each(kinds)("$name", ({ limit, general }) => {
+    it.each(garbage)(
+      "%s counts as nothing, is told in the statistics, and is gone after the next take",
+      async (_, plant) => {
+        await plant(server, keyOf(limit));
+        const before = store.stats.foreign;
+        const peeked = await store.peek([resolvedLimit(limit, "u1")]);
+        expect(peeked.outcomes[0]!.remaining).toBe(capacity);
+        expect(store.stats.foreign).toBe(before + 1);
+        const answer = await ask(limit, general);
+        expect([answer.taken, answer.outcomes[0]!.remaining]).toEqual([true, capacity - 1]);
+        expect(store.stats.foreign).toBe(before + 2);
+        expect((await ask(limit, general)).outcomes[0]!.remaining).toBe(capacity - 2);
+        expect(store.stats.foreign).toBe(before + 2);
+        expect(await server.command("PTTL", keyOf(limit))).toBeGreaterThan(0);
+      },
+    );
+
+    it.each(alike)("%s counts as nothing or as just used up, and is no error", async (_, plant) => {
+      await plant(server, keyOf(limit));
+      expectAbsentOrUsedUp(await ask(limit, general), limit);
+      await store.charge([resolvedLimit(limit, "u1")]);
+      await store.read(resolvedLimit(limit, "u1"));
+      await store.reset([resolvedLimit(limit, "u1")]);
+      expect((await ask(limit, general)).outcomes[0]!.remaining).toBe(capacity - 1);
+    });
+
+    it("any bytes are no error, and the neighbours in the same call are served", async () => {
+      const bytes = fc.oneof(
+        packed("C", 2),
+        packed("S", 3),
+        packed("L", 2),
+        packed("L", 8),
+        fc.uint8Array({ maxLength: 40 }),
+      );
+      await fc.assert(
+        fc.asyncProperty(bytes, async (value) => {
+          await server.command("SET", keyOf(limit), Buffer.from(value), "PX", hourMs);
+          const neighbour = resolvedLimit(limit, `n${Math.random()}`);
+          const [answer, beside] = await Promise.all([ask(limit, general), store.take([neighbour])]);
+          const { remaining, retryAfterMs, resetAfterMs } = answer.outcomes[0]!;
+          expect(Number.isInteger(remaining) && remaining >= 0 && remaining <= capacity).toBe(true);
+          expect(retryAfterMs >= 0 && resetAfterMs >= 0).toBe(true);
+          expect(beside.taken).toBe(true);
+          await store.charge([resolvedLimit(limit, "u1")]);
+          expect(await server.command("PTTL", keyOf(limit))).toBeGreaterThan(0);
+        }),
+        { numRuns: 150 },
+      );
+    });
+  });
+
+  it("does not keep a subject out where it stands in the place of a block", async () => {
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, hourMs)], blockForMs: 60_000 });
+    const take = resolvedLimit(limit, "u1");
+    for (const value of ["hello", "", "nan", "inf", "-1", "9e99", "1e300", "0x10"]) {
+      await server.command("SET", blockKey(names, limit, "u1"), value, "PX", hourMs);
+      const { outcomes } = await store.take([take]);
+      expect([value, outcomes[0]!.fits]).toEqual([value, "now"]);
+      await store.reset([take]);
+    }
+    await server.command("RPUSH", blockKey(names, limit, "u1"), "a");
+    expect((await store.take([take])).taken).toBe(true);
+  });
+
+  it("is void where it stands in the place of a receipt, its mark or an id", async () => {
+    const limit = limitOf("gcra", hourMs);
+    const take = resolvedLimit(limit, "u1");
+    for (const plant of garbage.map(([, one]) => one)) {
+      await server.command("FLUSHALL");
+      const { receipt } = await store.take([take], { receipt: true });
+      const key = names.receipt(receipt!.split(".")[2]!);
+      expect(await server.command("EXISTS", key)).toBe(1);
+      await server.command("DEL", key);
+      await plant(server, key);
+      expect(await store.give(receipt!)).toBe(false);
+
+      const second = await store.take([take], { receipt: true });
+      const mark = names.mark(codeOf(limit.windows[0]!).code, "u1");
+      await server.command("DEL", mark);
+      await plant(server, mark);
+      expect(await store.give(second.receipt!)).toBe(false);
+      expect((await store.take([take], { receipt: true })).taken).toBe(true);
+
+      await plant(server, names.requestId("order"));
+      const answer = await store.take([take], { id: "order", fingerprint: "f" });
+      expect([answer.taken, answer.replayed]).toEqual([true, false]);
+      expect((await store.take([take], { id: "order", fingerprint: "f" })).replayed).toBe(true);
+    }
+  });
+});

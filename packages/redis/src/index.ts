@@ -1,0 +1,21 @@
+export type { AskCounts } from "./ask/lane.ts";
+export { connectIoredis, type IoredisClient, type IoredisCluster } from "./connect/ioredis-connection.ts";
+export {
+  type ConnectionOptions,
+  connectNodeRedis,
+  type NodeRedisClient,
+  type TlsOptions,
+} from "./connect/node-redis-connection.ts";
+export type {
+  Address,
+  Connect,
+  ConnectionListener,
+  RedisArgument,
+  RedisConnection,
+} from "./connect/redis-connection.ts";
+export { serversFromIoredis } from "./connect/servers-from-ioredis.ts";
+export { serversFromNodeRedis } from "./connect/servers-from-node-redis.ts";
+export type { Cell } from "./place/cells.ts";
+export { RedisCounters, type RedisCountersOptions, type RedisCountersStats } from "./redis-counters.ts";
+export { parseRedisUrl, type RedisServers, renderServers } from "./redis-servers.ts";
+export type { RedisEvent, ShardStatus } from "./site.ts";

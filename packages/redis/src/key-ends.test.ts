@@ -1,0 +1,156 @@
+import { flavors, startServer, type TestServer } from "@sluice/test-servers";
+import * as fc from "fast-check";
+import type { ResolvedLimit } from "sluice";
+import { compileTestLimit, resolvedLimit, type TestLimit, windowOf } from "sluice/testing";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { codeOf } from "./ask/window-code.ts";
+import { createKeyNames } from "./place/key-names.ts";
+import { RedisCounters } from "./redis-counters.ts";
+
+const hourMs = 3_600_000;
+const day = { limit: 5, per: { kind: "calendar", unit: "day", timeZone: "Europe/Berlin" }, burst: 5 } as const;
+const once = { limit: 5, per: { kind: "never" }, burst: 5 } as const;
+
+/** Every kind of counter that there is. */
+const limits: readonly (TestLimit & { readonly name: string })[] = [
+  { name: "gcra", algorithm: "gcra", windows: [windowOf(5, hourMs)] },
+  { name: "gcra over months", algorithm: "gcra", windows: [windowOf(5, 90 * 24 * hourMs)] },
+  { name: "a short gcra", algorithm: "gcra", windows: [windowOf(5, 100)] },
+  { name: "token bucket", algorithm: "token_bucket", windows: [windowOf(5, hourMs, 20)] },
+  { name: "leaky bucket", algorithm: "leaky_bucket", windows: [windowOf(5, hourMs)] },
+  { name: "fixed window", algorithm: "fixed_window", windows: [windowOf(5, hourMs)] },
+  { name: "calendar day", algorithm: "fixed_window", windows: [day] },
+  { name: "one-off quota", algorithm: "fixed_window", windows: [once] },
+  { name: "sliding window", algorithm: "sliding_window", windows: [windowOf(5, hourMs)] },
+  { name: "sliding log", algorithm: "sliding_log", windows: [windowOf(5, hourMs)] },
+  { name: "blocking", algorithm: "gcra", windows: [windowOf(1, hourMs)], blockForMs: 60_000 },
+  { name: "two windows", algorithm: "sliding_window", windows: [windowOf(3, 60_000), windowOf(9, hourMs)] },
+];
+const compiled = limits.map((limit) => compileTestLimit({ ...limit, policy: limit.name.replaceAll(" ", "-") }));
+const names = createKeyNames("s");
+
+describe.each(flavors)("keys on %s", (flavor) => {
+  let server: TestServer;
+  let store: RedisCounters;
+  beforeAll(async () => {
+    server = await startServer({ flavor });
+    store = new RedisCounters({ servers: server.url, deadlineMs: 5000 });
+    await store.connected();
+  });
+  afterAll(async () => {
+    await store.close();
+    await server.close();
+  });
+  beforeEach(() => server.command("FLUSHALL"));
+
+  const keyOf = ({ windows, subject }: ResolvedLimit): string => names.counter(codeOf(windows[0]!).code, subject);
+
+  async function endless(): Promise<readonly string[]> {
+    const keys = (await server.command("KEYS", "*")) as readonly string[];
+    const lives = await Promise.all(keys.map((key) => server.command("PTTL", key)));
+    // −2: it ended meanwhile.
+    return keys.filter((_, i) => lives[i] !== -2 && !(Number(lives[i]) > 0));
+  }
+
+  type Step = {
+    readonly kind: "take" | "takeAll" | "peek" | "charge" | "give" | "reset" | "takeById";
+    readonly limit: number;
+    readonly subject: number;
+    readonly cost: number;
+    readonly group: number;
+    readonly receipt: boolean;
+  };
+  const step: fc.Arbitrary<Step> = fc.record({
+    kind: fc.constantFrom("take", "take", "takeAll", "peek", "charge", "give", "reset", "takeById"),
+    limit: fc.nat({ max: compiled.length - 1 }),
+    subject: fc.nat({ max: 2 }),
+    cost: fc.integer({ min: 1, max: 6 }),
+    group: fc.constantFrom(0, 0, 1),
+    receipt: fc.boolean(),
+  });
+
+  it("all have an end, whatever was asked in whatever order", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
+        const receipts: string[] = [];
+        const hold = ({ receipt }: { readonly receipt: string | undefined }): void => {
+          if (receipt !== undefined) receipts.push(receipt);
+        };
+        for (const { kind, limit, subject, cost, group, receipt } of steps) {
+          const one = resolvedLimit(compiled[limit]!, `u${subject}`, cost);
+          const several = compiled.map((each) => resolvedLimit(each, `u${subject}`, 1, each === one.limit ? group : 0));
+          if (kind === "take") hold(await store.take([one], { receipt }));
+          else if (kind === "takeAll") hold(await store.take(several, { receipt }));
+          else if (kind === "takeById")
+            hold(await store.take([one], { id: `id${subject}`, fingerprint: "f", receipt }));
+          else if (kind === "peek") await store.peek(several);
+          else if (kind === "charge") await store.charge([one]);
+          else if (kind === "reset") await store.reset([one]);
+          else await store.give(receipts.pop() ?? "r0.0.none");
+        }
+        expect(await endless()).toEqual([]);
+      }),
+      { numRuns: 30 },
+    );
+    expect(Number(await server.command("DBSIZE"))).toBeGreaterThan(0);
+  });
+
+  it("outlive what they hold: the end is not before the counter is as good as new", async () => {
+    for (const limit of compiled) {
+      const take = resolvedLimit(limit, "u1");
+      await store.charge([{ ...take, cost: 2 * limit.windows[0]!.capacity }]);
+      const readings = await store.read(take);
+      for (const [i, { resetAfterMs }] of readings.entries()) {
+        const key = names.counter(codeOf(limit.windows[i]!).code, "u1");
+        const life = Number(await server.command("PTTL", key));
+        if (resetAfterMs < Number.MAX_SAFE_INTEGER) expect(life).toBeGreaterThan(resetAfterMs - 1000);
+      }
+    }
+  });
+
+  const alone = limits.map(({ name }, i): [string, ResolvedLimit] => [name, resolvedLimit(compiled[i]!, "u1")]);
+
+  it.each(alone)("of a counter (%s) get an end again with the next take", async (_, take) => {
+    await store.take([take]);
+    expect(await server.command("PERSIST", keyOf(take))).toBe(1);
+    // Of several keys in a call, one is looked at; which one depends on the time.
+    await expect
+      .poll(
+        async () => {
+          await store.take([take]);
+          return Number(await server.command("PTTL", keyOf(take)));
+        },
+        { timeout: 10_000, interval: 1 },
+      )
+      .toBeGreaterThan(0);
+  });
+
+  const ofOneKey = alone.filter(([, { windows, limit }]) => windows.length === 1 && limit.blockForMs === 0);
+  it.each(ofOneKey.filter(([, { windows }]) => windows[0]!.perMs >= hourMs || windows[0]!.calendar !== undefined))(
+    "of a used-up counter (%s) get an end again with the very next denial, and that is told",
+    async (_, take) => {
+      await store.charge([{ ...take, cost: 2 * take.windows[0]!.capacity }]);
+      expect(await server.command("PERSIST", keyOf(take))).toBe(1);
+      const before = store.stats.healed;
+      expect((await store.take([take])).taken).toBe(false);
+      expect(await server.command("PTTL", keyOf(take))).toBeGreaterThan(0);
+      expect(store.stats.healed).toBe(before + 1);
+    },
+  );
+
+  it("of counters get an end again when they are asked for with others", async () => {
+    const takes = compiled.map((limit) => resolvedLimit(limit, "u1"));
+    await store.charge(takes.map((take) => ({ ...take, cost: 100 })));
+    const keys = (await server.command("KEYS", "*")) as readonly string[];
+    for (const key of keys) await server.command("PERSIST", key);
+    await expect
+      .poll(
+        async () => {
+          await store.take(takes);
+          return (await endless()).length;
+        },
+        { timeout: 10_000, interval: 1 },
+      )
+      .toBe(0);
+  });
+});

@@ -1,0 +1,41 @@
+import { connectNodeRedis } from "./connect/node-redis-connection.ts";
+import { renewWhenStuck } from "./connect/renew-when-stuck.ts";
+import type { RedisServers } from "./redis-servers.ts";
+import { cluster } from "./topology/cluster.ts";
+import { sentinel } from "./topology/sentinel.ts";
+import { standalone } from "./topology/standalone.ts";
+import type { Topology, TopologyListener } from "./topology/topology.ts";
+
+/** Beside the time for connecting itself, a server gets so long to answer the client's greeting. */
+const greetingMs = 1000;
+const defaultConnectTimeoutMs = 2000;
+
+export function openTopology(servers: RedisServers, listener: TopologyListener): Topology {
+  const stuckAfterMs = (servers.connectTimeoutMs ?? defaultConnectTimeoutMs) + greetingMs;
+  const connect = renewWhenStuck(servers.connect ?? connectNodeRedis(servers), stuckAfterMs);
+  switch (servers.kind) {
+    case "standalone":
+      return standalone(servers.addresses[0]!, connect, listener);
+    case "cluster":
+      return cluster(servers.addresses, connect, listener);
+    case "sentinel":
+      return sentinel(
+        {
+          sentinels: servers.addresses,
+          masterName: servers.masterName ?? "mymaster",
+          connect,
+          connectSentinel: renewWhenStuck(
+            servers.connectSentinel ??
+              connectNodeRedis({
+                username: servers.sentinelUsername,
+                password: servers.sentinelPassword,
+                tls: servers.tls,
+                connectTimeoutMs: servers.connectTimeoutMs,
+              }),
+            stuckAfterMs,
+          ),
+        },
+        listener,
+      );
+  }
+}

@@ -1,0 +1,35 @@
+import type { CompiledWindow, ResolvedLimit } from "sluice";
+import type { RedisServers } from "../redis-servers.ts";
+import { valueAt } from "./lanes.ts";
+
+/** Subjects whose counters live on servers of their own. */
+export interface Cell {
+  /** Told in statistics and logs. */
+  readonly name: string;
+  readonly servers: string | RedisServers;
+  /** Counters of limits by these dimensions and values: `{ tenant: ["acme"] }`. */
+  readonly values?: Readonly<Record<string, readonly string[]>> | undefined;
+  /** Counters that are limited by the windows of these tiers. */
+  readonly tiers?: readonly string[] | undefined;
+}
+
+/** The cell that a counter lives in, by its own dimensions alone: every request finds it in the same place. */
+export function cellOf<T extends { readonly cell: Cell }>(resolved: ResolvedLimit, cells: readonly T[]): T | undefined {
+  return cells.find(({ cell }) => isIn(resolved, cell));
+}
+
+function isIn({ limit, subject, windows }: ResolvedLimit, { values = {}, tiers = [] }: Cell): boolean {
+  const { by } = limit.source;
+  for (const [dimension, wanted] of Object.entries(values)) {
+    const index = by.indexOf(dimension);
+    if (index < 0) continue;
+    if (wanted.includes(by.length === 1 ? subject : valueAt(subject, index))) return true;
+  }
+  return tiers.some((tier) => areFrom(windows, limit.tiers.get(tier)));
+}
+
+/** Whether windows are a tier's. They may be copies: of two limits with the same counter, one does not charge it. */
+function areFrom(windows: readonly CompiledWindow[], tier: readonly CompiledWindow[] | undefined): boolean {
+  if (windows === tier) return true;
+  return tier?.length === windows.length && windows.every(({ source }, i) => source === tier[i]!.source);
+}

@@ -1,0 +1,50 @@
+import { createHash } from "node:crypto";
+
+/**
+ * Names of keys: `<prefix><tag>:<code>:<subject>`. The code stands for the counter's identity in ten letters, because
+ * identities are long and every counter would carry one. Two of a million identities meet with a probability below 10⁻⁶.
+ *
+ *     s:Xb0q_2RtLw:acme|u1      a counter
+ *     s:Xb0q_2RtLw!acme|u1      its receipts' mark
+ *     s:i:…  s:r:…              a request id, a receipt
+ */
+export interface KeyNames {
+  counter(code: string, subject: string): string;
+  mark(code: string, subject: string): string;
+  requestId(id: string): string;
+  receipt(name: string): string;
+}
+
+export function createKeyNames(prefix: string): KeyNames {
+  return {
+    counter: (code, subject) => `${prefix}:${code}:${safe(subject)}`,
+    mark: (code, subject) => `${prefix}:${code}!${safe(subject)}`,
+    requestId: (id) => `${prefix}:i:${safe(id)}`,
+    receipt: (name) => `${prefix}:r:${name}`,
+  };
+}
+
+const plain = /^[ !"$-~][ -~]{0,63}$/;
+
+/**
+ * A text as part of a key: itself where it is short and plain, else a hash of it, marked by a `#` that no plain one begins
+ * with. Hashing goes over UTF-16 units, so that texts which are no valid Unicode stay different too.
+ */
+function safe(text: string): string {
+  if (text === "" || plain.test(text)) return text;
+  return `#${createHash("sha256").update(text, "utf16le").digest("base64url").slice(0, 27)}`;
+}
+
+const knownCodes = new Map<string, string>();
+const mostKnownCodes = 100_000;
+
+/** Ten letters for an identity: 60 bits of its SHA-256. */
+export function codeOfIdentity(identity: string): string {
+  let code = knownCodes.get(identity);
+  if (code === undefined) {
+    code = createHash("sha256").update(identity, "utf16le").digest("base64url").slice(0, 10);
+    if (knownCodes.size >= mostKnownCodes) knownCodes.clear();
+    knownCodes.set(identity, code);
+  }
+  return code;
+}

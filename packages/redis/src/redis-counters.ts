@@ -1,0 +1,401 @@
+import { randomBytes } from "node:crypto";
+import {
+  type CircuitBreakerOptions,
+  type CounterStore,
+  type Receipt,
+  type ResolvedLimit,
+  SluiceError,
+  StoreUnavailable,
+  type TakeAnswer,
+  type TakeOptions,
+  type WindowReading,
+} from "sluice";
+import { readingsOf } from "./ask/decode-reply.ts";
+import { blockKey } from "./ask/encode-call.ts";
+import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
+import type { Operation, Question } from "./ask/question.ts";
+import { callScript } from "./ask/script-calls.ts";
+import { codeOf, kindNumber } from "./ask/window-code.ts";
+import { openTopology } from "./open-topology.ts";
+import type { Cell } from "./place/cells.ts";
+import { cellOf } from "./place/cells.ts";
+import { type RedisServers, serversFrom } from "./redis-servers.ts";
+import { scripts } from "./scripts.generated.ts";
+import { type PlacedLane, type RedisEvent, type ShardStatus, Site } from "./site.ts";
+import { LastDeniers, type Part, partsOf, takeAcross } from "./take-across.ts";
+
+export interface RedisCountersOptions {
+  /** Where the servers are: an address such as `redis://127.0.0.1:6379`, or everything there is to say. */
+  readonly servers: string | RedisServers;
+  /** What every key begins with. Absent: `s`. Deployments that share a server choose different ones. */
+  readonly prefix?: string | undefined;
+  /** How long a check may wait for its answer where its policies say nothing. Absent: 25 ms. */
+  readonly deadlineMs?: number | undefined;
+  /** In a cluster, over how many hash tags counters are spread. Absent: 64. Changing it begins counters anew. */
+  readonly lanes?: number | undefined;
+  /** Tenants or tiers whose counters live on servers of their own. */
+  readonly cells?: readonly Cell[] | undefined;
+  readonly breaker?: CircuitBreakerOptions | undefined;
+  /** How many checks travel in one call at most. Absent: 48, near 100 µs of the server's time. */
+  readonly maxBatch?: number | undefined;
+  /** How many calls per lane are on their way at most. Absent: 4. */
+  readonly maxInFlight?: number | undefined;
+  /** How many checks per lane wait at most; further ones are answered as their policies say for an outage. Absent: 10 000. */
+  readonly maxWaiting?: number | undefined;
+  readonly onEvent?: ((event: RedisEvent) => void) | undefined;
+}
+
+export interface RedisCountersStats extends Readonly<AskCounts> {
+  readonly shards: readonly (ShardStatus & { readonly cell: string | undefined })[];
+}
+
+/** For tests: scripts on a clock of the test's own. */
+export interface RedisTestOptions {
+  readonly tune?: ScriptTuning;
+}
+
+const defaultPrefix = "s";
+const defaultDeadlineMs = 25;
+const defaultIdTtlMs = 10 * 60 * 1000;
+/** For everything that is not a check: giving back, charging, resetting, reading. */
+const patienceMs = 1000;
+/** Servers that were replaced finish what they were asked within this. */
+const drainMs = 30_000;
+/** How much longer than a request may take its own receipts are kept. */
+const momentMs = 5000;
+const reachWithinMs = 5000;
+
+/**
+ * Counters in Valkey or Redis, shared by every process that uses the same servers and prefix. Each request is one atomic
+ * script call; requests that come together travel together. See docs/redis.md.
+ */
+export class RedisCounters implements CounterStore {
+  readonly local = false;
+  readonly #options: RedisCountersOptions & RedisTestOptions;
+  readonly #counts: AskCounts = {
+    calls: 0,
+    questions: 0,
+    failedCalls: 0,
+    timeouts: 0,
+    retries: 0,
+    loads: 0,
+    foreign: 0,
+    healed: 0,
+  };
+  readonly #cells: readonly { readonly cell: Cell; readonly site: Site }[];
+  readonly #deniers = new LastDeniers();
+  readonly #draining = new Set<Site>();
+  #main: Site;
+  #swaps = 0;
+  #closed = false;
+
+  constructor(options: RedisCountersOptions & RedisTestOptions) {
+    this.#options = options;
+    checkPrefix(options.prefix ?? defaultPrefix);
+    // Every address is read before anything is opened: a wrong one leaves no connection behind.
+    const servers = serversFrom(options.servers);
+    const cells = (options.cells ?? []).map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
+    this.#main = this.#openSite(servers);
+    this.#cells = cells.map(({ cell, servers: own }) => ({ cell, site: this.#openSite(own) }));
+  }
+
+  get stats(): RedisCountersStats {
+    const cells = this.#cells.flatMap(({ cell, site }) => site.shards.map((shard) => ({ ...shard, cell: cell.name })));
+    return {
+      ...this.#counts,
+      shards: [...this.#main.shards.map((shard) => ({ ...shard, cell: undefined })), ...cells],
+    };
+  }
+
+  /** Whether every server that is known is connected, and its breaker closed. */
+  get ready(): boolean {
+    return !this.#closed && this.#main.ready && this.#cells.every(({ site }) => site.ready);
+  }
+
+  /** Resolves when the servers are connected, or rejects when that takes too long. Checks need not wait for it. */
+  async connected(withinMs: number = reachWithinMs): Promise<void> {
+    await reached([this.#main, ...this.#cells.map(({ site }) => site)], withinMs);
+  }
+
+  /**
+   * Goes over to other servers: connects to them, then asks only them, while the old ones finish what they were asked.
+   * Rejects, and stays with the old ones, when the new ones cannot be reached.
+   */
+  async useServers(servers: string | RedisServers, withinMs: number = reachWithinMs): Promise<void> {
+    const next = this.#openSite(serversFrom(servers));
+    this.#swaps += 1;
+    const swap = this.#swaps;
+    try {
+      await reached([next], withinMs);
+      if (swap !== this.#swaps)
+        throw new StoreUnavailable("storage_unavailable", "it was told to go over to yet other servers meanwhile");
+      if (this.#closed) throw new StoreUnavailable("storage_unavailable", "the counters were closed meanwhile");
+    } catch (error) {
+      next.close();
+      throw error;
+    }
+    const before = this.#main;
+    this.#main = next;
+    this.#drain(before);
+  }
+
+  take(limits: readonly ResolvedLimit[], options?: TakeOptions): Promise<TakeAnswer> {
+    const lane = this.#onlyLane(limits);
+    const receipt = options?.receipt === true ? newReceipt() : undefined;
+    const budgetMs = this.#deadlineOf(limits);
+    if (lane === undefined) return this.#takeAcross(limits, options, budgetMs);
+    const answer = lane.lane.ask(question("take", limits, options, receipt), budgetMs);
+    return receipt === undefined && options?.id === undefined
+      ? answer
+      : answer.then((one) => ({ ...one, receipt: this.#wholeReceipt(lane, one.receipt) }));
+  }
+
+  async peek(limits: readonly ResolvedLimit[]): Promise<TakeAnswer> {
+    const budgetMs = this.#deadlineOf(limits);
+    const lane = this.#onlyLane(limits);
+    if (lane !== undefined) return lane.lane.ask(question("peek", limits), budgetMs);
+    const parts = this.#laneParts(limits);
+    const answers = await Promise.all(parts.map((part) => part.lane.lane.ask(question("peek", part.limits), budgetMs)));
+    const outcomes: TakeAnswer["outcomes"][number][] = [];
+    parts.forEach(({ indexes }, i) => {
+      indexes.forEach((index, at) => {
+        outcomes[index] = answers[i]!.outcomes[at]!;
+      });
+    });
+    const atMs = Math.max(...answers.map((answer) => answer.atMs));
+    return { taken: false, atMs, outcomes, receipt: undefined, replayed: false };
+  }
+
+  async give(receipt: Receipt): Promise<boolean> {
+    const given = await Promise.all(receipt.split("+").map((one) => this.#giveOne(one)));
+    return given.includes(true);
+  }
+
+  async charge(limits: readonly ResolvedLimit[]): Promise<void> {
+    const parts = this.#laneParts(limits);
+    await Promise.all(parts.map(({ lane, limits: own }) => lane.lane.ask(question("charge", own), patienceMs)));
+  }
+
+  async reset(limits: readonly ResolvedLimit[]): Promise<void> {
+    await Promise.all(
+      this.#laneParts(limits).map(({ lane, limits: own }) => {
+        const keys = own.flatMap(({ limit, windows, subject }) => [
+          ...windows.flatMap((window) => {
+            const { code } = codeOf(window);
+            return [lane.names.counter(code, subject), lane.names.mark(code, subject)];
+          }),
+          blockKey(lane.names, limit, subject),
+        ]);
+        return lane.site.send(lane.slot, patienceMs, (shard) => shard.send(lane.slot, ["UNLINK", ...keys]));
+      }),
+    );
+  }
+
+  async read(limit: ResolvedLimit): Promise<readonly WindowReading[]> {
+    const { lane } = this.#laneOf(limit);
+    return readingsOf(limit, await lane.ask(question("peek", [limit]), patienceMs));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const site of [this.#main, ...this.#cells.map(({ site }) => site), ...this.#draining]) site.close();
+    this.#draining.clear();
+  }
+
+  #openSite(servers: RedisServers): Site {
+    const {
+      prefix = defaultPrefix,
+      lanes = 64,
+      breaker = {},
+      maxBatch = 48,
+      maxInFlight = 4,
+      maxWaiting = 10_000,
+    } = this.#options;
+    return new Site({
+      openTopology: (listener) => openTopology(servers, listener),
+      prefix,
+      lanes,
+      breaker,
+      maxCallWeight: maxBatch,
+      maxInFlight,
+      maxWaiting,
+      counts: this.#counts,
+      nowMs: () => performance.now(),
+      onEvent: (event) => this.#options.onEvent?.(event),
+      tune: this.#options.tune,
+    });
+  }
+
+  #siteOf(limit: ResolvedLimit): Site {
+    if (this.#cells.length === 0) return this.#main;
+    const found = cellOf(limit, this.#cells);
+    return found?.site ?? this.#main;
+  }
+
+  #laneOf(limit: ResolvedLimit): PlacedLane {
+    return this.#siteOf(limit).laneOf(limit);
+  }
+
+  /** The one lane that holds all of a request, if there is one. */
+  #onlyLane(limits: readonly ResolvedLimit[]): PlacedLane | undefined {
+    if (this.#cells.length === 0 && this.#main.lanes.length === 1) return this.#main.lanes[0]!;
+    if (limits.length === 0) return this.#main.lanes[0]!;
+    const first = this.#laneOf(limits[0]!);
+    return limits.every((limit) => this.#laneOf(limit) === first) ? first : undefined;
+  }
+
+  /** A request by lanes, whatever its groups. */
+  #laneParts(limits: readonly ResolvedLimit[]): readonly Pick<Part, "lane" | "limits" | "indexes">[] {
+    return partsOf(
+      limits.map((limit) => ({ ...limit, group: 0 })),
+      (limit) => this.#laneOf(limit),
+    );
+  }
+
+  #deadlineOf(limits: readonly ResolvedLimit[]): number {
+    let shortest: number | undefined;
+    for (const { limit } of limits) {
+      const { deadlineMs } = limit.policy;
+      if (deadlineMs !== undefined && (shortest === undefined || deadlineMs < shortest)) shortest = deadlineMs;
+    }
+    return shortest ?? this.#options.deadlineMs ?? defaultDeadlineMs;
+  }
+
+  async #takeAcross(
+    limits: readonly ResolvedLimit[],
+    options: TakeOptions | undefined,
+    budgetMs: number,
+  ): Promise<TakeAnswer> {
+    const expiresMs = performance.now() + budgetMs;
+    const wantsReceipt = options?.receipt === true;
+    const leftMs = (): number => {
+      const ms = expiresMs - performance.now();
+      if (ms <= 0) throw new StoreUnavailable("storage_timeout");
+      return ms;
+    };
+    const { answer, held } = await takeAcross(
+      partsOf(limits, (limit) => this.#laneOf(limit)),
+      {
+        take: async (part, isLast) => {
+          const id = options?.id === undefined || part.group === 0 ? options?.id : `${options.id} ${part.group}`;
+          const receipt = isLast && !wantsReceipt ? undefined : newReceipt();
+          const asked = question("take", part.limits, { ...options, id }, receipt);
+          // Whether the rest fits is known in a moment; a receipt of the caller's own is good for longer.
+          const receiptLifeMs = wantsReceipt ? undefined : budgetMs + momentMs;
+          return part.lane.lane.ask({ ...asked, receiptLifeMs }, leftMs());
+        },
+        peek: async (part) => part.lane.lane.ask(question("peek", part.limits), leftMs()),
+        give: async (part, { receipt }) => {
+          const whole = this.#wholeReceipt(part.lane, receipt);
+          // A part that cannot be given back stays charged; the request was denied or failed all the same.
+          if (whole !== undefined) await this.#giveOne(whole).catch(() => false);
+        },
+      },
+      this.#deniers,
+    );
+    if (!wantsReceipt || held.size === 0) return answer;
+    const receipts = [...held].map(([{ lane }, one]) => this.#wholeReceipt(lane, one.receipt));
+    return { ...answer, receipt: receipts.join("+") };
+  }
+
+  /** A receipt says where it is good: cell, lane and name. */
+  #wholeReceipt({ site, index }: PlacedLane, name: string | undefined): Receipt | undefined {
+    if (name === undefined) return undefined;
+    const cell = this.#cells.findIndex((one) => one.site === site);
+    return `r${cell + 1}.${index}.${name}`;
+  }
+
+  async #giveOne(receipt: string): Promise<boolean> {
+    const [, cell, index, name] = /^r(\d+)\.(\d+)\.([\w-]+)$/.exec(receipt) ?? [];
+    const site = Number(cell) === 0 ? this.#main : this.#cells[Number(cell) - 1]?.site;
+    const lane = site?.lanes[Number(index)];
+    if (site === undefined || lane === undefined || name === undefined) return false;
+    const { tune } = this.#options;
+    const reply = await site.send(lane.slot, patienceMs, (shard) =>
+      callScript(
+        shard,
+        lane.slot,
+        (tune?.scripts ?? scripts).give,
+        [lane.names.receipt(name)],
+        tune?.extraArguments() ?? [],
+        () => {
+          this.#counts.loads += 1;
+        },
+      ),
+    );
+    return Array.isArray(reply) && reply[2] === 1;
+  }
+
+  #drain(site: Site): void {
+    this.#draining.add(site);
+    const untilMs = performance.now() + drainMs;
+    const look = (): void => {
+      if (!this.#draining.has(site)) return;
+      if (!site.idle && performance.now() < untilMs) {
+        setTimeout(look, 50);
+        return;
+      }
+      this.#draining.delete(site);
+      site.close();
+    };
+    look();
+  }
+}
+
+/** A name that nobody else uses, and nobody guesses. Random bytes are drawn in stock: one by one they cost a microsecond each. */
+function newReceipt(): string {
+  if (stockUsed + receiptBytes > stock.length) {
+    stock = randomBytes(receiptBytes * 256);
+    stockUsed = 0;
+  }
+  stockUsed += receiptBytes;
+  return stock.toString("base64url", stockUsed - receiptBytes, stockUsed);
+}
+
+const receiptBytes = 12;
+let stock: Buffer = Buffer.alloc(0);
+let stockUsed = 0;
+
+/** Braces would decide in which slot of a cluster keys live. */
+function checkPrefix(prefix: string): void {
+  if (/^[\w.:-]{1,64}$/.test(prefix)) return;
+  const message = `must be 1 to 64 letters, digits, dots, colons, hyphens or underscores, not ${JSON.stringify(prefix)}`;
+  throw new SluiceError("invalid_request", `prefix ${message}`, [{ path: ["prefix"], message }]);
+}
+
+function question(
+  operation: Operation,
+  limits: readonly ResolvedLimit[],
+  options?: TakeOptions,
+  receipt?: string,
+): Question {
+  const id = options?.id;
+  return {
+    operation: operation === "take" && isOneArrival(limits, id, receipt) ? "takeArrival" : operation,
+    limits,
+    id,
+    fingerprint: options?.fingerprint ?? "",
+    idTtlMs: options?.idTtlMs ?? defaultIdTtlMs,
+    receipt,
+  };
+}
+
+function isOneArrival(limits: readonly ResolvedLimit[], id: string | undefined, receipt: string | undefined): boolean {
+  if (limits.length !== 1 || id !== undefined || receipt !== undefined) return false;
+  const { windows, limit, group } = limits[0]!;
+  if (windows.length !== 1 || limit.blockForMs > 0 || group !== 0) return false;
+  return windows[0]!.charges && codeOf(windows[0]!).kind === kindNumber.arrival;
+}
+
+async function reached(sites: readonly Site[], withinMs: number): Promise<void> {
+  const untilMs = performance.now() + withinMs;
+  while (!sites.every((site) => site.ready)) {
+    if (performance.now() > untilMs) {
+      const cause = sites.find((site) => !site.ready)?.lastError;
+      throw new StoreUnavailable("storage_unavailable", `the servers could not be reached within ${withinMs} ms`, {
+        cause,
+      });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}

@@ -1,0 +1,1158 @@
+// Made from the Lua files in scripts/ by `npm run generate`. Do not edit.
+
+/** A script, and the digest by which servers know it. */
+export interface Script {
+  readonly digest: string;
+  readonly source: string;
+}
+
+export const scripts: Readonly<Record<"charge" | "give" | "peek" | "takeArrivals" | "take", Script>> = {
+  /** Takes costs unconditionally, into bounded debt where it must. */
+  charge: {
+    digest: "1e4fd40881421e6a93ec2581501e359ea5ad2ae2",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local late_us = ARGV[1] * 1000
+if late_us > 0 and now_us > late_us then return { now_us, 1 } end
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
+local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
+local ceil, call = math.ceil, redis.call
+local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
+local window_bytes = 66
+local once_ms = 2592000000
+local slack_ms = 1000
+local exact_entries = 256
+local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
+local counters, dirty, how_to_write, foreign = {}, {}, {}, 0
+local function read_arrival(value, wide)
+local counter = { ahead = 0 }
+local number = value and tonumber(value)
+if number and number % 1 == 0 then
+local distance = ((number < 0 and -number or number) - at) % span
+if distance <= passed then
+counter.ahead = wide and ceil(distance / 1024) or distance
+counter.debt = number < 0
+if distance > 0 and number > 0 and not wide then counter.stored = number end
+end
+elseif value then
+local instant = byte(value) == 119 and tonumber(string.sub(value, 2))
+if instant and instant % 1 == 0 then
+local distance = (instant < 0 and -instant or instant) - at_wide
+if distance > 0 and (wide or distance < passed / 1024) then
+counter.ahead = wide and distance or distance * 1024
+counter.debt = instant < 0
+end
+else
+foreign = foreign + 1
+end
+end
+return counter
+end
+local function is_whole(number)
+return number >= 0 and number <= span and number % 1 == 0
+end
+local function read_packed(value, tag, form, length)
+if not value then return 0, 0, 0 end
+if #value == length and byte(value) == tag then
+local _, one, two, three = unpack_from(form, value)
+if is_whole(one) and is_whole(two) and (length == 17 or is_whole(three)) then return one, two, three end
+end
+foreign = foreign + 1
+return 0, 0, 0
+end
+local function read_log(value)
+local counter = { entries = {}, first = 1, used = 0 }
+if not value then return counter end
+if byte(value) ~= 76 or #value % 16 ~= 1 then
+foreign = foreign + 1
+return counter
+end
+local entries = counter.entries
+for position = 2, #value, 16 do
+local time, cost = unpack_from('<dd', value, position)
+if not (time >= 0 and time <= span and is_whole(cost)) then
+foreign = foreign + 1
+return { entries = {}, first = 1, used = 0 }
+end
+if time > now_ms then time = now_ms end
+entries[#entries + 1] = time
+entries[#entries + 1] = cost
+counter.used = counter.used + cost
+end
+return counter
+end
+local function settle(counter, per_ms)
+local entries, first = counter.entries, counter.first
+while first < #entries and now_ms - entries[first] >= per_ms do
+counter.used = counter.used - entries[first + 1]
+first = first + 2
+end
+counter.first = first
+end
+local function add_entry(counter, cost, per_ms)
+local entries = counter.entries
+counter.used = counter.used + cost
+if #entries > counter.first and entries[#entries - 1] == now_ms then
+entries[#entries] = entries[#entries] + cost
+return
+end
+entries[#entries + 1] = now_ms
+entries[#entries + 1] = cost
+if (#entries - counter.first + 1) / 2 <= exact_entries then return end
+local slot_ms, merged, slot = per_ms / exact_entries, {}, nil
+for i = counter.first, #entries, 2 do
+local slot_of_entry = floor(entries[i] / slot_ms)
+if slot_of_entry == slot then
+merged[#merged - 1] = entries[i]
+merged[#merged] = merged[#merged] + entries[i + 1]
+else
+merged[#merged + 1] = entries[i]
+merged[#merged + 1] = entries[i + 1]
+slot = slot_of_entry
+end
+end
+counter.entries, counter.first = merged, 1
+end
+local function aligned_end(per_ms)
+return (floor(floor(now_ms) / per_ms) + 1) * per_ms
+end
+local function counter_of(kind, key, a, c)
+local counter = counters[key]
+if not counter then
+local value = values[key]
+if kind <= 2 then
+counter = read_arrival(value, kind == 2)
+elseif kind == 3 then
+local ends, count = read_packed(value, 67, '<Bdd', 17)
+counter = { ends = ends, count = count }
+elseif kind == 4 then
+local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
+counter = { idle = idle, current = current, previous = previous }
+else
+counter = read_log(value)
+end
+counters[key] = counter
+end
+if kind == 3 then
+local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
+if counter.ends > latest then counter.ends = latest end
+if counter.ends <= now_ms then counter.count = 0 end
+elseif kind == 4 then
+local latest = aligned_end(a) + a
+if counter.idle > latest then counter.idle = latest end
+if now_ms >= counter.idle then
+counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
+elseif now_ms >= counter.idle - a then
+counter.idle, counter.current, counter.previous = counter.idle + a, 0, counter.current
+end
+elseif kind == 5 then
+settle(counter, a)
+end
+return counter
+end
+local function clamp(counter, tolerance)
+if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
+counter.ahead, counter.debt, counter.stored = tolerance, nil, nil
+end
+end
+local function look(kind, counter, cost, capacity, a, b)
+if kind <= 2 then
+clamp(counter, b)
+return counter.ahead + a <= b, counter.ahead, 0, 0, 0
+elseif kind == 3 then
+return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
+elseif kind == 4 then
+local until_end = counter.idle - a - now_ms
+local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
+return fits, counter.idle, counter.current, counter.previous, 0
+end
+local entries, used, wait_ms = counter.entries, counter.used, 0
+for i = counter.first, #entries, 2 do
+if used + cost <= capacity then break end
+used = used - entries[i + 1]
+wait_ms = ceil(a - (now_ms - entries[i]))
+end
+local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
+return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
+end
+local function end_of_count(counter, a, b, c)
+if a == 0 then return ceil(now_ms) + once_ms end
+if counter.count > 0 then return counter.ends end
+if a > 0 then return aligned_end(a) end
+return now_ms < b and b or c
+end
+local function within_bounds(kind, a, c, began_ms)
+return kind ~= 3 or a >= 0 or (now_ms >= began_ms and now_ms < c)
+end
+local function take(kind, counter, cost, capacity, a, b, c)
+if kind <= 2 then
+local after = counter.ahead + a
+if after <= b then
+counter.ahead, counter.debt = after, nil
+if counter.stored then counter.added = (counter.added or 0) + a end
+else
+counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
+end
+elseif kind == 3 then
+counter.ends = end_of_count(counter, a, b, c)
+counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
+elseif kind == 4 then
+counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+else
+local bounded = math.min(cost, 2 * capacity - counter.used)
+if bounded > 0 then add_entry(counter, bounded, a) end
+end
+end
+local function life_until(instant_ms)
+return format('%.0f', ceil(instant_ms - now_ms) + slack_ms)
+end
+local function arrival_text(counter, wide)
+local sign = counter.debt and '-' or ''
+if wide then return 'w' .. sign .. format('%.0f', at_wide + counter.ahead) end
+return sign .. format('%.0f', (at + counter.ahead) % span)
+end
+local function log_text(counter)
+local parts, entries = { 'L' }, counter.entries
+for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
+return table.concat(parts)
+end
+local function write(kind, name, counter, a, c, life_ms)
+if kind <= 2 then
+local before, added = counter.stored, counter.added
+if before and added and before + added < span then
+if type(redis.pcall('INCRBY', name, format('%.0f', added))) == 'number' then
+if floor(before / c) ~= floor((before + added) / c) then call('PEXPIRE', name, format('%.0f', life_ms)) end
+return
+end
+end
+call('SET', name, arrival_text(counter, kind == 2), 'PX', format('%.0f', life_ms))
+elseif kind == 3 then
+call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
+elseif kind == 4 then
+call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+else
+call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
+end
+end
+local function touch(key, kind, a, c, life_ms)
+if not how_to_write[key] then dirty[#dirty + 1] = key end
+how_to_write[key] = { kind, a, c, life_ms }
+end
+local function write_all()
+for i = 1, #dirty do
+local key = dirty[i]
+local kind, a, c, life_ms = unpack(how_to_write[key])
+write(kind, KEYS[key], counters[key], a, c, life_ms)
+end
+end
+local function blocked_for(key, block_for_ms)
+local until_us = key > 0 and tonumber(values[key] or 0) or 0
+if not is_whole(until_us) or until_us <= now_us then return 0 end
+return math.min(ceil((until_us - now_us) / 1000), ceil(block_for_ms))
+end
+local function heal()
+if #KEYS == 0 then return 0 end
+local looked_at = now_us % #KEYS + 1
+if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
+call('PEXPIRE', KEYS[looked_at], format('%.0f', once_ms))
+return 1
+end
+local function count_foreign()
+local absent = {}
+for key = 1, #KEYS do
+if not values[key] then absent[#absent + 1] = KEYS[key] end
+end
+if #absent == 0 then return foreign end
+return foreign + call('EXISTS', unpack(absent))
+end
+local plan, position = ARGV[2], 1
+local reply = { now_us, 0, 0, 0 }
+local bounded = true
+while position <= #plan do
+local steps, _
+steps, _, _, _, _, position = unpack_from(head_form, plan, position)
+local answer = 1
+for _ = 1, steps do
+local kind, _, charges, key, _, _, cost, capacity, a, b, c, _, life_ms, next_step =
+unpack_from(window_form, plan, position)
+position = next_step
+if not within_bounds(kind, a, c, life_ms) then
+answer, bounded = 4, false
+elseif charges == 1 then
+local counter = counter_of(kind, key, a, c)
+look(kind, counter, cost, capacity, a, b)
+take(kind, counter, cost, capacity, a, b, c)
+touch(key, kind, a, c, life_ms)
+end
+end
+reply[#reply + 1] = answer
+end
+reply[3] = count_foreign()
+if bounded then write_all() end
+reply[4] = heal()
+return reply
+`,
+  },
+  /** Gives a take back by its receipt, once. Keys of its counters are in the receipt, which shares their slot. */
+  give: {
+    digest: "99daf821966312e1a627b640e29ff8cce404b445",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
+local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local call, pack, unpack_from, byte, format = redis.call, struct.pack, struct.unpack, string.byte, string.format
+local function text_of(name)
+local value = redis.pcall('GET', name)
+return type(value) == 'string' and value or nil
+end
+local function give_arrival(name, wide, cost_worth, tolerance, word, given_since)
+local value = text_of(name)
+local text = value and (byte(value) == 119 and string.sub(value, 2) or value)
+local number = tonumber(text or '')
+if not number or number % 1 ~= 0 or wide ~= (byte(value) == 119) then return nil end
+local here, taken, ends = wide and at_wide or at, nil, nil
+if wide then
+taken, ends = word - here, math.abs(number) - here
+else
+taken, ends = (word - here) % span, (math.abs(number) - here) % span
+if taken > passed or ends > passed then return nil end
+end
+local still = taken - given_since
+if taken <= 0 or still <= 0 or ends < still then return nil end
+local given = math.min(cost_worth, still)
+local left = ends - given
+local sign = number < 0 and left > tolerance and '-' or ''
+local instant = format('%.0f', wide and here + left or (here + left) % span)
+return (wide and 'w' or '') .. sign .. instant, given
+end
+local function give_count(name, cost, ends)
+local value = text_of(name)
+if not value or #value ~= 17 or byte(value) ~= 67 then return nil end
+local _, stored_ends, count = unpack_from('<Bdd', value)
+if now_ms >= ends or stored_ends <= now_ms or count < cost then return nil end
+return pack('<Bdd', 67, stored_ends, count - cost), 0
+end
+local function give_sliding(name, cost, idle, per_ms)
+local value = text_of(name)
+if not value or #value ~= 25 or byte(value) ~= 83 or now_ms >= idle then return nil end
+local _, stored_idle, current, previous = unpack_from('<Bddd', value)
+if stored_idle == idle and current >= cost then
+return pack('<Bddd', 83, stored_idle, current - cost, previous), 0
+elseif stored_idle == idle + per_ms and previous >= cost then
+return pack('<Bddd', 83, stored_idle, current, previous - cost), 0
+end
+return nil
+end
+local function give_log(name, cost, taken_ms, per_ms)
+local value = text_of(name)
+if not value or byte(value) ~= 76 or #value % 16 ~= 1 or now_ms >= taken_ms + per_ms then return nil end
+for position = 2, #value, 16 do
+local time, held = unpack_from('<dd', value, position)
+if time >= taken_ms then
+if held < cost then return nil end
+local entry = held > cost and pack('<dd', time, held - cost) or ''
+return string.sub(value, 1, position - 1) .. entry .. string.sub(value, position + 16), 0
+end
+end
+return nil
+end
+local held = text_of(KEYS[1])
+if not held then return { now_us, 0, 0 } end
+call('DEL', KEYS[1])
+local readable, record = pcall(cmsgpack.unpack, held)
+if not readable or type(record) ~= 'table' then return { now_us, 0, 0 } end
+for i = 2, #record do
+if type(record[i]) ~= 'table' or #record[i] ~= 11 then return { now_us, 0, 0 } end
+end
+local any = 0
+for i = 2, #record do
+local name, mark_name, kind, cost, a, b, taken_ms, word, beginning, given_before, life_ms = unpack(record[i])
+local mark = text_of(mark_name)
+local begun, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
+if begun == beginning then
+local text, given
+if kind <= 2 then
+text, given = give_arrival(name, kind == 2, a, b, word, given_text - given_before)
+elseif kind == 3 then
+text, given = give_count(name, cost, word)
+elseif kind == 4 then
+text, given = give_sliding(name, cost, word, a)
+else
+text, given = give_log(name, cost, taken_ms, a)
+end
+if text then
+any = 1
+call('SET', name, text, 'KEEPTTL')
+if given > 0 then
+call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'PX', format('%.0f', life_ms))
+end
+end
+end
+end
+if any == 1 and record[1] ~= '' then call('DEL', record[1]) end
+return { now_us, 0, any }
+`,
+  },
+  /** Looks at requests of any windows as a take would, and changes nothing. */
+  peek: {
+    digest: "1f92eb28bfd3a6648e43a43340c48107a39156eb",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local late_us = ARGV[1] * 1000
+if late_us > 0 and now_us > late_us then return { now_us, 1 } end
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
+local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
+local ceil, call = math.ceil, redis.call
+local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
+local window_bytes = 66
+local once_ms = 2592000000
+local slack_ms = 1000
+local exact_entries = 256
+local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
+local counters, dirty, how_to_write, foreign = {}, {}, {}, 0
+local function read_arrival(value, wide)
+local counter = { ahead = 0 }
+local number = value and tonumber(value)
+if number and number % 1 == 0 then
+local distance = ((number < 0 and -number or number) - at) % span
+if distance <= passed then
+counter.ahead = wide and ceil(distance / 1024) or distance
+counter.debt = number < 0
+if distance > 0 and number > 0 and not wide then counter.stored = number end
+end
+elseif value then
+local instant = byte(value) == 119 and tonumber(string.sub(value, 2))
+if instant and instant % 1 == 0 then
+local distance = (instant < 0 and -instant or instant) - at_wide
+if distance > 0 and (wide or distance < passed / 1024) then
+counter.ahead = wide and distance or distance * 1024
+counter.debt = instant < 0
+end
+else
+foreign = foreign + 1
+end
+end
+return counter
+end
+local function is_whole(number)
+return number >= 0 and number <= span and number % 1 == 0
+end
+local function read_packed(value, tag, form, length)
+if not value then return 0, 0, 0 end
+if #value == length and byte(value) == tag then
+local _, one, two, three = unpack_from(form, value)
+if is_whole(one) and is_whole(two) and (length == 17 or is_whole(three)) then return one, two, three end
+end
+foreign = foreign + 1
+return 0, 0, 0
+end
+local function read_log(value)
+local counter = { entries = {}, first = 1, used = 0 }
+if not value then return counter end
+if byte(value) ~= 76 or #value % 16 ~= 1 then
+foreign = foreign + 1
+return counter
+end
+local entries = counter.entries
+for position = 2, #value, 16 do
+local time, cost = unpack_from('<dd', value, position)
+if not (time >= 0 and time <= span and is_whole(cost)) then
+foreign = foreign + 1
+return { entries = {}, first = 1, used = 0 }
+end
+if time > now_ms then time = now_ms end
+entries[#entries + 1] = time
+entries[#entries + 1] = cost
+counter.used = counter.used + cost
+end
+return counter
+end
+local function settle(counter, per_ms)
+local entries, first = counter.entries, counter.first
+while first < #entries and now_ms - entries[first] >= per_ms do
+counter.used = counter.used - entries[first + 1]
+first = first + 2
+end
+counter.first = first
+end
+local function add_entry(counter, cost, per_ms)
+local entries = counter.entries
+counter.used = counter.used + cost
+if #entries > counter.first and entries[#entries - 1] == now_ms then
+entries[#entries] = entries[#entries] + cost
+return
+end
+entries[#entries + 1] = now_ms
+entries[#entries + 1] = cost
+if (#entries - counter.first + 1) / 2 <= exact_entries then return end
+local slot_ms, merged, slot = per_ms / exact_entries, {}, nil
+for i = counter.first, #entries, 2 do
+local slot_of_entry = floor(entries[i] / slot_ms)
+if slot_of_entry == slot then
+merged[#merged - 1] = entries[i]
+merged[#merged] = merged[#merged] + entries[i + 1]
+else
+merged[#merged + 1] = entries[i]
+merged[#merged + 1] = entries[i + 1]
+slot = slot_of_entry
+end
+end
+counter.entries, counter.first = merged, 1
+end
+local function aligned_end(per_ms)
+return (floor(floor(now_ms) / per_ms) + 1) * per_ms
+end
+local function counter_of(kind, key, a, c)
+local counter = counters[key]
+if not counter then
+local value = values[key]
+if kind <= 2 then
+counter = read_arrival(value, kind == 2)
+elseif kind == 3 then
+local ends, count = read_packed(value, 67, '<Bdd', 17)
+counter = { ends = ends, count = count }
+elseif kind == 4 then
+local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
+counter = { idle = idle, current = current, previous = previous }
+else
+counter = read_log(value)
+end
+counters[key] = counter
+end
+if kind == 3 then
+local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
+if counter.ends > latest then counter.ends = latest end
+if counter.ends <= now_ms then counter.count = 0 end
+elseif kind == 4 then
+local latest = aligned_end(a) + a
+if counter.idle > latest then counter.idle = latest end
+if now_ms >= counter.idle then
+counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
+elseif now_ms >= counter.idle - a then
+counter.idle, counter.current, counter.previous = counter.idle + a, 0, counter.current
+end
+elseif kind == 5 then
+settle(counter, a)
+end
+return counter
+end
+local function clamp(counter, tolerance)
+if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
+counter.ahead, counter.debt, counter.stored = tolerance, nil, nil
+end
+end
+local function look(kind, counter, cost, capacity, a, b)
+if kind <= 2 then
+clamp(counter, b)
+return counter.ahead + a <= b, counter.ahead, 0, 0, 0
+elseif kind == 3 then
+return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
+elseif kind == 4 then
+local until_end = counter.idle - a - now_ms
+local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
+return fits, counter.idle, counter.current, counter.previous, 0
+end
+local entries, used, wait_ms = counter.entries, counter.used, 0
+for i = counter.first, #entries, 2 do
+if used + cost <= capacity then break end
+used = used - entries[i + 1]
+wait_ms = ceil(a - (now_ms - entries[i]))
+end
+local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
+return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
+end
+local function end_of_count(counter, a, b, c)
+if a == 0 then return ceil(now_ms) + once_ms end
+if counter.count > 0 then return counter.ends end
+if a > 0 then return aligned_end(a) end
+return now_ms < b and b or c
+end
+local function within_bounds(kind, a, c, began_ms)
+return kind ~= 3 or a >= 0 or (now_ms >= began_ms and now_ms < c)
+end
+local function take(kind, counter, cost, capacity, a, b, c)
+if kind <= 2 then
+local after = counter.ahead + a
+if after <= b then
+counter.ahead, counter.debt = after, nil
+if counter.stored then counter.added = (counter.added or 0) + a end
+else
+counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
+end
+elseif kind == 3 then
+counter.ends = end_of_count(counter, a, b, c)
+counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
+elseif kind == 4 then
+counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+else
+local bounded = math.min(cost, 2 * capacity - counter.used)
+if bounded > 0 then add_entry(counter, bounded, a) end
+end
+end
+local function life_until(instant_ms)
+return format('%.0f', ceil(instant_ms - now_ms) + slack_ms)
+end
+local function arrival_text(counter, wide)
+local sign = counter.debt and '-' or ''
+if wide then return 'w' .. sign .. format('%.0f', at_wide + counter.ahead) end
+return sign .. format('%.0f', (at + counter.ahead) % span)
+end
+local function log_text(counter)
+local parts, entries = { 'L' }, counter.entries
+for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
+return table.concat(parts)
+end
+local function write(kind, name, counter, a, c, life_ms)
+if kind <= 2 then
+local before, added = counter.stored, counter.added
+if before and added and before + added < span then
+if type(redis.pcall('INCRBY', name, format('%.0f', added))) == 'number' then
+if floor(before / c) ~= floor((before + added) / c) then call('PEXPIRE', name, format('%.0f', life_ms)) end
+return
+end
+end
+call('SET', name, arrival_text(counter, kind == 2), 'PX', format('%.0f', life_ms))
+elseif kind == 3 then
+call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
+elseif kind == 4 then
+call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+else
+call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
+end
+end
+local function touch(key, kind, a, c, life_ms)
+if not how_to_write[key] then dirty[#dirty + 1] = key end
+how_to_write[key] = { kind, a, c, life_ms }
+end
+local function write_all()
+for i = 1, #dirty do
+local key = dirty[i]
+local kind, a, c, life_ms = unpack(how_to_write[key])
+write(kind, KEYS[key], counters[key], a, c, life_ms)
+end
+end
+local function blocked_for(key, block_for_ms)
+local until_us = key > 0 and tonumber(values[key] or 0) or 0
+if not is_whole(until_us) or until_us <= now_us then return 0 end
+return math.min(ceil((until_us - now_us) / 1000), ceil(block_for_ms))
+end
+local function heal()
+if #KEYS == 0 then return 0 end
+local looked_at = now_us % #KEYS + 1
+if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
+call('PEXPIRE', KEYS[looked_at], format('%.0f', once_ms))
+return 1
+end
+local function count_foreign()
+local absent = {}
+for key = 1, #KEYS do
+if not values[key] then absent[#absent + 1] = KEYS[key] end
+end
+if #absent == 0 then return foreign end
+return foreign + call('EXISTS', unpack(absent))
+end
+local plan, position = ARGV[2], 1
+local reply = { now_us, 0, 0, 0 }
+while position <= #plan do
+local steps, _
+steps, _, _, _, _, position = unpack_from(head_form, plan, position)
+local start = #reply
+reply[start + 1], reply[start + 2], reply[start + 3] = 0, now_us, ''
+for _ = 1, steps do
+local kind, _, _, key, block_key, _, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
+unpack_from(window_form, plan, position)
+position = next_step
+if not within_bounds(kind, a, c, life_ms) then reply[start + 1] = 4 end
+local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
+local last = #reply
+reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
+reply[last + 5] = blocked_for(block_key, block_for_ms)
+end
+end
+reply[3] = count_foreign()
+return reply
+`,
+  },
+  /** Takes costs from counters of arrival times, one window each: the commonest request, many at once. */
+  takeArrivals: {
+    digest: "1b98184ab64f6a3f3e5e507f6dc0518aad07a430",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local late_us = ARGV[1] * 1000
+if late_us > 0 and now_us > late_us then return { now_us, 1 } end
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
+local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local call, try, byte = redis.call, redis.pcall, string.byte
+local worth_text, worth, tolerance, renewal, life = {}, {}, {}, {}, {}
+for rate = 1, ARGV[3] + 0 do
+local first = 4 * rate
+worth_text[rate] = ARGV[first]
+worth[rate] = ARGV[first] + 0
+tolerance[rate] = ARGV[first + 1] + 0
+renewal[rate] = ARGV[first + 2] + 0
+life[rate] = ARGV[first + 3]
+end
+local values = call('MGET', unpack(KEYS))
+local reply = { now_us, 0, 0, 0 }
+local foreign, absent = 0, nil
+for key = 1, #KEYS do
+if not values[key] then
+absent = absent or {}
+absent[#absent + 1] = KEYS[key]
+end
+end
+if absent then foreign = call('EXISTS', unpack(absent)) end
+local looked_at = now_us % #KEYS + 1
+if values[looked_at] and call('PTTL', KEYS[looked_at]) == -1 then
+call('PEXPIRE', KEYS[looked_at], life[1])
+reply[4] = 1
+end
+local checks = ARGV[2]
+for i = 1, #checks / 2 do
+local rate, key = byte(checks, 2 * i - 1, 2 * i)
+local value, most = values[key], tolerance[rate]
+local from, before = 0, nil
+if value then
+local number = tonumber(value)
+if number and number % 1 == 0 then
+if number >= 0 then
+before = number
+local distance = (number - at) % span
+if distance <= passed then
+if distance <= most then from = distance else from, before = most, nil end
+end
+else
+local distance = (-number - at) % span
+if distance <= passed then from = distance <= 2 * most and distance or most end
+end
+else
+local wide = byte(value) == 119 and tonumber(string.sub(value, 2))
+if wide and wide % 1 == 0 then
+local distance = (wide < 0 and -wide or wide) - at_wide
+if distance > 0 and distance < passed / 1024 then
+from = distance * 1024
+if from > most and not (wide < 0 and from <= 2 * most) then from = most end
+end
+else
+foreign = foreign + 1
+end
+end
+end
+reply[i + 4] = from
+local after = from + worth[rate]
+if after <= most then
+local arrival = at + after
+if arrival >= span then arrival = arrival - span end
+local added
+if before and floor(before / renewal[rate]) == floor(arrival / renewal[rate]) then
+added = type(try('INCRBY', KEYS[key], from > 0 and worth_text[rate] or arrival - before)) == 'number'
+end
+if not added then call('SET', KEYS[key], arrival, 'PX', life[rate]) end
+values[key] = arrival
+end
+end
+reply[3] = foreign
+return reply
+`,
+  },
+  /** Takes requests of any windows, each of them all or nothing. */
+  take: {
+    digest: "46c350711fab2239c10abe40a080c797566b3e98",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local late_us = ARGV[1] * 1000
+if late_us > 0 and now_us > late_us then return { now_us, 1 } end
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
+local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
+local ceil, call = math.ceil, redis.call
+local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
+local window_bytes = 66
+local once_ms = 2592000000
+local slack_ms = 1000
+local exact_entries = 256
+local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
+local counters, dirty, how_to_write, foreign = {}, {}, {}, 0
+local function read_arrival(value, wide)
+local counter = { ahead = 0 }
+local number = value and tonumber(value)
+if number and number % 1 == 0 then
+local distance = ((number < 0 and -number or number) - at) % span
+if distance <= passed then
+counter.ahead = wide and ceil(distance / 1024) or distance
+counter.debt = number < 0
+if distance > 0 and number > 0 and not wide then counter.stored = number end
+end
+elseif value then
+local instant = byte(value) == 119 and tonumber(string.sub(value, 2))
+if instant and instant % 1 == 0 then
+local distance = (instant < 0 and -instant or instant) - at_wide
+if distance > 0 and (wide or distance < passed / 1024) then
+counter.ahead = wide and distance or distance * 1024
+counter.debt = instant < 0
+end
+else
+foreign = foreign + 1
+end
+end
+return counter
+end
+local function is_whole(number)
+return number >= 0 and number <= span and number % 1 == 0
+end
+local function read_packed(value, tag, form, length)
+if not value then return 0, 0, 0 end
+if #value == length and byte(value) == tag then
+local _, one, two, three = unpack_from(form, value)
+if is_whole(one) and is_whole(two) and (length == 17 or is_whole(three)) then return one, two, three end
+end
+foreign = foreign + 1
+return 0, 0, 0
+end
+local function read_log(value)
+local counter = { entries = {}, first = 1, used = 0 }
+if not value then return counter end
+if byte(value) ~= 76 or #value % 16 ~= 1 then
+foreign = foreign + 1
+return counter
+end
+local entries = counter.entries
+for position = 2, #value, 16 do
+local time, cost = unpack_from('<dd', value, position)
+if not (time >= 0 and time <= span and is_whole(cost)) then
+foreign = foreign + 1
+return { entries = {}, first = 1, used = 0 }
+end
+if time > now_ms then time = now_ms end
+entries[#entries + 1] = time
+entries[#entries + 1] = cost
+counter.used = counter.used + cost
+end
+return counter
+end
+local function settle(counter, per_ms)
+local entries, first = counter.entries, counter.first
+while first < #entries and now_ms - entries[first] >= per_ms do
+counter.used = counter.used - entries[first + 1]
+first = first + 2
+end
+counter.first = first
+end
+local function add_entry(counter, cost, per_ms)
+local entries = counter.entries
+counter.used = counter.used + cost
+if #entries > counter.first and entries[#entries - 1] == now_ms then
+entries[#entries] = entries[#entries] + cost
+return
+end
+entries[#entries + 1] = now_ms
+entries[#entries + 1] = cost
+if (#entries - counter.first + 1) / 2 <= exact_entries then return end
+local slot_ms, merged, slot = per_ms / exact_entries, {}, nil
+for i = counter.first, #entries, 2 do
+local slot_of_entry = floor(entries[i] / slot_ms)
+if slot_of_entry == slot then
+merged[#merged - 1] = entries[i]
+merged[#merged] = merged[#merged] + entries[i + 1]
+else
+merged[#merged + 1] = entries[i]
+merged[#merged + 1] = entries[i + 1]
+slot = slot_of_entry
+end
+end
+counter.entries, counter.first = merged, 1
+end
+local function aligned_end(per_ms)
+return (floor(floor(now_ms) / per_ms) + 1) * per_ms
+end
+local function counter_of(kind, key, a, c)
+local counter = counters[key]
+if not counter then
+local value = values[key]
+if kind <= 2 then
+counter = read_arrival(value, kind == 2)
+elseif kind == 3 then
+local ends, count = read_packed(value, 67, '<Bdd', 17)
+counter = { ends = ends, count = count }
+elseif kind == 4 then
+local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
+counter = { idle = idle, current = current, previous = previous }
+else
+counter = read_log(value)
+end
+counters[key] = counter
+end
+if kind == 3 then
+local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
+if counter.ends > latest then counter.ends = latest end
+if counter.ends <= now_ms then counter.count = 0 end
+elseif kind == 4 then
+local latest = aligned_end(a) + a
+if counter.idle > latest then counter.idle = latest end
+if now_ms >= counter.idle then
+counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
+elseif now_ms >= counter.idle - a then
+counter.idle, counter.current, counter.previous = counter.idle + a, 0, counter.current
+end
+elseif kind == 5 then
+settle(counter, a)
+end
+return counter
+end
+local function clamp(counter, tolerance)
+if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
+counter.ahead, counter.debt, counter.stored = tolerance, nil, nil
+end
+end
+local function look(kind, counter, cost, capacity, a, b)
+if kind <= 2 then
+clamp(counter, b)
+return counter.ahead + a <= b, counter.ahead, 0, 0, 0
+elseif kind == 3 then
+return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
+elseif kind == 4 then
+local until_end = counter.idle - a - now_ms
+local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
+return fits, counter.idle, counter.current, counter.previous, 0
+end
+local entries, used, wait_ms = counter.entries, counter.used, 0
+for i = counter.first, #entries, 2 do
+if used + cost <= capacity then break end
+used = used - entries[i + 1]
+wait_ms = ceil(a - (now_ms - entries[i]))
+end
+local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
+return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
+end
+local function end_of_count(counter, a, b, c)
+if a == 0 then return ceil(now_ms) + once_ms end
+if counter.count > 0 then return counter.ends end
+if a > 0 then return aligned_end(a) end
+return now_ms < b and b or c
+end
+local function within_bounds(kind, a, c, began_ms)
+return kind ~= 3 or a >= 0 or (now_ms >= began_ms and now_ms < c)
+end
+local function take(kind, counter, cost, capacity, a, b, c)
+if kind <= 2 then
+local after = counter.ahead + a
+if after <= b then
+counter.ahead, counter.debt = after, nil
+if counter.stored then counter.added = (counter.added or 0) + a end
+else
+counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
+end
+elseif kind == 3 then
+counter.ends = end_of_count(counter, a, b, c)
+counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
+elseif kind == 4 then
+counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+else
+local bounded = math.min(cost, 2 * capacity - counter.used)
+if bounded > 0 then add_entry(counter, bounded, a) end
+end
+end
+local function life_until(instant_ms)
+return format('%.0f', ceil(instant_ms - now_ms) + slack_ms)
+end
+local function arrival_text(counter, wide)
+local sign = counter.debt and '-' or ''
+if wide then return 'w' .. sign .. format('%.0f', at_wide + counter.ahead) end
+return sign .. format('%.0f', (at + counter.ahead) % span)
+end
+local function log_text(counter)
+local parts, entries = { 'L' }, counter.entries
+for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
+return table.concat(parts)
+end
+local function write(kind, name, counter, a, c, life_ms)
+if kind <= 2 then
+local before, added = counter.stored, counter.added
+if before and added and before + added < span then
+if type(redis.pcall('INCRBY', name, format('%.0f', added))) == 'number' then
+if floor(before / c) ~= floor((before + added) / c) then call('PEXPIRE', name, format('%.0f', life_ms)) end
+return
+end
+end
+call('SET', name, arrival_text(counter, kind == 2), 'PX', format('%.0f', life_ms))
+elseif kind == 3 then
+call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
+elseif kind == 4 then
+call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+else
+call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
+end
+end
+local function touch(key, kind, a, c, life_ms)
+if not how_to_write[key] then dirty[#dirty + 1] = key end
+how_to_write[key] = { kind, a, c, life_ms }
+end
+local function write_all()
+for i = 1, #dirty do
+local key = dirty[i]
+local kind, a, c, life_ms = unpack(how_to_write[key])
+write(kind, KEYS[key], counters[key], a, c, life_ms)
+end
+end
+local function blocked_for(key, block_for_ms)
+local until_us = key > 0 and tonumber(values[key] or 0) or 0
+if not is_whole(until_us) or until_us <= now_us then return 0 end
+return math.min(ceil((until_us - now_us) / 1000), ceil(block_for_ms))
+end
+local function heal()
+if #KEYS == 0 then return 0 end
+local looked_at = now_us % #KEYS + 1
+if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
+call('PEXPIRE', KEYS[looked_at], format('%.0f', once_ms))
+return 1
+end
+local function count_foreign()
+local absent = {}
+for key = 1, #KEYS do
+if not values[key] then absent[#absent + 1] = KEYS[key] end
+end
+if #absent == 0 then return foreign end
+return foreign + call('EXISTS', unpack(absent))
+end
+local plan, position = ARGV[2], 1
+local reply = { now_us, 0, 0, 0 }
+local sets = {}
+local function set_later(key, text, life_ms)
+local existed = values[key]
+values[key] = text
+sets[#sets + 1] = { KEYS[key], text, life_ms, existed }
+end
+local function write_texts()
+for i = 1, #sets do
+local name, text, life_ms, existed = unpack(sets[i])
+if existed and call('PTTL', name) > life_ms then
+call('SET', name, text, 'KEEPTTL')
+else
+call('SET', name, text, 'PX', format('%.0f', life_ms))
+end
+end
+end
+local function remembered_answer(value)
+local readable, record = pcall(cmsgpack.unpack, value)
+if not readable or type(record) ~= 'table' or (#record - 5) % 5 ~= 0 then return nil end
+for i = 1, #record do
+if type(record[i]) ~= ((i == 2 or i == 5) and 'string' or 'number') then return nil end
+end
+return record
+end
+local function note_taken(key, mark_key, kind, counter, cost, capacity, a, b, receipt, life_ms)
+local mark = values[mark_key]
+local beginning, given
+if mark then beginning, given = string.match(mark, '^([%w_-]+) (%d+)$') end
+if not beginning then beginning, given = receipt, '0' end
+set_later(mark_key, beginning .. ' ' .. given, life_ms)
+local word = kind <= 2 and ((kind == 2 and at_wide or at) + counter.ahead) or kind == 3 and counter.ends or counter.idle or 0
+return { KEYS[key], KEYS[mark_key], kind, cost, a, b, now_ms, word, beginning, tonumber(given), life_ms }
+end
+while position <= #plan do
+local steps, flags, id_key, receipt_key, own
+steps, flags, id_key, receipt_key, own, position = unpack_from(head_form, plan, position)
+local first_step = position
+local known = id_key > 0 and values[id_key]
+local remembered
+if known then
+local record = remembered_answer(known)
+if not record then
+foreign = foreign + 1
+elseif record[1] > now_us and (record[2] ~= ARGV[own] or #record == 5 + 5 * steps) then
+remembered = record
+end
+end
+if remembered then
+if remembered[2] == ARGV[own] then
+for i = 3, #remembered do reply[#reply + 1] = remembered[i] end
+else
+reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = 3, now_us, ''
+for _ = 1, 5 * steps do reply[#reply + 1] = 0 end
+end
+position = position + steps * window_bytes
+else
+local start = #reply
+reply[start + 1], reply[start + 2], reply[start + 3] = 0, now_us, ''
+local refused, bounded = {}, true
+for _ = 1, steps do
+local kind, group, _, key, block_key, _, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
+unpack_from(window_form, plan, position)
+position = next_step
+if not within_bounds(kind, a, c, life_ms) then bounded = false end
+local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
+local blocked_ms = blocked_for(block_key, block_for_ms)
+if not fits or blocked_ms > 0 then refused[group] = true end
+local last = #reply
+reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
+reply[last + 5] = blocked_ms
+end
+if not bounded then
+reply[start + 1] = 4
+else
+if not refused[0] then reply[start + 1] = 1 end
+local receipt = flags >= 2 and ARGV[own + 2]
+local record = receipt and { id_key > 0 and KEYS[id_key] or '' }
+local reread = first_step
+for step = 1, steps do
+local kind, group, charges, key, block_key, mark_key, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
+unpack_from(window_form, plan, reread)
+reread = next_step
+if refused[0] or refused[group] then
+if block_key > 0 and (group == 0 or not refused[0]) and reply[start + 5 * step + 3] == 0 then
+local counter = counter_of(kind, key, a, c)
+local fits = look(kind, counter, cost, capacity, a, b)
+local never = kind <= 2 and a >= span or kind > 2 and (cost > capacity or kind == 3 and a == 0)
+if not fits and not never then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end
+end
+elseif charges == 1 then
+local counter = counter_of(kind, key, a, c)
+take(kind, counter, cost, capacity, a, b, c)
+touch(key, kind, a, c, life_ms)
+if record then
+record[#record + 1] = note_taken(key, mark_key, kind, counter, cost, capacity, a, b, receipt, ARGV[own + 3] + 0)
+end
+end
+end
+if record and #record > 1 then
+set_later(receipt_key, cmsgpack.pack(record), ARGV[own + 3] + 0)
+reply[start + 3] = receipt
+end
+if id_key > 0 and not refused[0] then
+local answer = { now_us + ARGV[own + 1] * 1000, ARGV[own], 2 }
+for i = start + 2, #reply do answer[#answer + 1] = reply[i] end
+set_later(id_key, cmsgpack.pack(answer), ARGV[own + 1] + 0)
+end
+end
+end
+end
+reply[3] = count_foreign()
+write_all()
+write_texts()
+reply[4] = heal()
+return reply
+`,
+  },
+};

@@ -1,0 +1,301 @@
+-- Windows of every kind: read from what the keys hold, decided, and written back. The same formulas, in the same order and
+-- the same numbers, as Sluice's own algorithms, so that both agree to the last bit.
+--
+-- A plan is bytes: per request a head, then its windows.
+--   head    steps, flags (1 id, 2 receipt), key of the id, key of the receipt, first of its own arguments
+--   window  kind, group, whether it charges, keys of the counter, its block and its receipts' mark,
+--           cost, capacity, a, b, c, block_for_ms, life_ms
+--   kinds   1 arrival    capacity: what it is worth  a: what the cost is worth  b: tolerance  c: renewal of the end
+--           2 the same in wide units
+--           3 count      a: per_ms, 0 for a one-off quota, −1 for a calendar's, which ends at b, the next at c, began at life
+--           4 sliding    a: per_ms
+--           5 log        a: per_ms
+-- A counter is a table: `ahead`, `debt`, `stored` · `ends`, `count` · `idle`, `current`, `previous` · `entries`, `first`, `used`.
+local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
+local ceil, call = math.ceil, redis.call
+local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
+local window_bytes = 66
+local once_ms = 2592000000
+local slack_ms = 1000
+local exact_entries = 256
+
+local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
+local counters, dirty, how_to_write, foreign = {}, {}, {}, 0
+
+local function read_arrival(value, wide)
+  local counter = { ahead = 0 }
+  local number = value and tonumber(value)
+  if number and number % 1 == 0 then
+    local distance = ((number < 0 and -number or number) - at) % span
+    if distance <= passed then
+      counter.ahead = wide and ceil(distance / 1024) or distance
+      counter.debt = number < 0
+      if distance > 0 and number > 0 and not wide then counter.stored = number end
+    end
+  elseif value then
+    local instant = byte(value) == 119 and tonumber(string.sub(value, 2))
+    if instant and instant % 1 == 0 then
+      local distance = (instant < 0 and -instant or instant) - at_wide
+      if distance > 0 and (wide or distance < passed / 1024) then
+        counter.ahead = wide and distance or distance * 1024
+        counter.debt = instant < 0
+      end
+    else
+      foreign = foreign + 1
+    end
+  end
+  return counter
+end
+
+-- Whole, and not more than Lua counts exactly. False for infinity and for what is no number.
+local function is_whole(number)
+  return number >= 0 and number <= span and number % 1 == 0
+end
+
+local function read_packed(value, tag, form, length)
+  if not value then return 0, 0, 0 end
+  if #value == length and byte(value) == tag then
+    local _, one, two, three = unpack_from(form, value)
+    if is_whole(one) and is_whole(two) and (length == 17 or is_whole(three)) then return one, two, three end
+  end
+  foreign = foreign + 1
+  return 0, 0, 0
+end
+
+local function read_log(value)
+  local counter = { entries = {}, first = 1, used = 0 }
+  if not value then return counter end
+  if byte(value) ~= 76 or #value % 16 ~= 1 then
+    foreign = foreign + 1
+    return counter
+  end
+  local entries = counter.entries
+  for position = 2, #value, 16 do
+    local time, cost = unpack_from('<dd', value, position)
+    if not (time >= 0 and time <= span and is_whole(cost)) then
+      foreign = foreign + 1
+      return { entries = {}, first = 1, used = 0 }
+    end
+    -- By a clock that was set back since, it has not happened yet.
+    if time > now_ms then time = now_ms end
+    entries[#entries + 1] = time
+    entries[#entries + 1] = cost
+    counter.used = counter.used + cost
+  end
+  return counter
+end
+
+-- Drops what no longer counts.
+local function settle(counter, per_ms)
+  local entries, first = counter.entries, counter.first
+  while first < #entries and now_ms - entries[first] >= per_ms do
+    counter.used = counter.used - entries[first + 1]
+    first = first + 2
+  end
+  counter.first = first
+end
+
+local function add_entry(counter, cost, per_ms)
+  local entries = counter.entries
+  counter.used = counter.used + cost
+  if #entries > counter.first and entries[#entries - 1] == now_ms then
+    entries[#entries] = entries[#entries] + cost
+    return
+  end
+  entries[#entries + 1] = now_ms
+  entries[#entries + 1] = cost
+  if (#entries - counter.first + 1) / 2 <= exact_entries then return end
+  -- Above 256 they merge into slots of per/256, each dated at its newest.
+  local slot_ms, merged, slot = per_ms / exact_entries, {}, nil
+  for i = counter.first, #entries, 2 do
+    local slot_of_entry = floor(entries[i] / slot_ms)
+    if slot_of_entry == slot then
+      merged[#merged - 1] = entries[i]
+      merged[#merged] = merged[#merged] + entries[i + 1]
+    else
+      merged[#merged + 1] = entries[i]
+      merged[#merged + 1] = entries[i + 1]
+      slot = slot_of_entry
+    end
+  end
+  counter.entries, counter.first = merged, 1
+end
+
+local function aligned_end(per_ms)
+  return (floor(floor(now_ms) / per_ms) + 1) * per_ms
+end
+
+-- The window as it stands now. No window ends later than one that begins now: where it says so the clock was set back, and
+-- nobody is locked out for that.
+local function counter_of(kind, key, a, c)
+  local counter = counters[key]
+  if not counter then
+    local value = values[key]
+    if kind <= 2 then
+      counter = read_arrival(value, kind == 2)
+    elseif kind == 3 then
+      local ends, count = read_packed(value, 67, '<Bdd', 17)
+      counter = { ends = ends, count = count }
+    elseif kind == 4 then
+      local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
+      counter = { idle = idle, current = current, previous = previous }
+    else
+      counter = read_log(value)
+    end
+    counters[key] = counter
+  end
+  if kind == 3 then
+    local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
+    if counter.ends > latest then counter.ends = latest end
+    if counter.ends <= now_ms then counter.count = 0 end
+  elseif kind == 4 then
+    local latest = aligned_end(a) + a
+    if counter.idle > latest then counter.idle = latest end
+    if now_ms >= counter.idle then
+      counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
+    elseif now_ms >= counter.idle - a then
+      counter.idle, counter.current, counter.previous = counter.idle + a, 0, counter.current
+    end
+  elseif kind == 5 then
+    settle(counter, a)
+  end
+  return counter
+end
+
+-- An arrival that this limit, or this clock, cannot have left behind means: just used up.
+local function clamp(counter, tolerance)
+  if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
+    counter.ahead, counter.debt, counter.stored = tolerance, nil, nil
+  end
+end
+
+-- Whether the cost fits, and how the window stands in four numbers for the reply.
+local function look(kind, counter, cost, capacity, a, b)
+  if kind <= 2 then
+    clamp(counter, b)
+    return counter.ahead + a <= b, counter.ahead, 0, 0, 0
+  elseif kind == 3 then
+    return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
+  elseif kind == 4 then
+    local until_end = counter.idle - a - now_ms
+    local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
+    return fits, counter.idle, counter.current, counter.previous, 0
+  end
+  local entries, used, wait_ms = counter.entries, counter.used, 0
+  for i = counter.first, #entries, 2 do
+    if used + cost <= capacity then break end
+    used = used - entries[i + 1]
+    wait_ms = ceil(a - (now_ms - entries[i]))
+  end
+  local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
+  return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
+end
+
+-- The end that a count gets when it begins. A one-off quota's is put off by every use.
+local function end_of_count(counter, a, b, c)
+  if a == 0 then return ceil(now_ms) + once_ms end
+  if counter.count > 0 then return counter.ends end
+  if a > 0 then return aligned_end(a) end
+  return now_ms < b and b or c
+end
+
+-- Whether a calendar's bounds, as the caller knew them, hold at the server's time.
+local function within_bounds(kind, a, c, began_ms)
+  return kind ~= 3 or a >= 0 or (now_ms >= began_ms and now_ms < c)
+end
+
+-- Takes a cost, whether it fits or not; debt is bounded by one more capacity.
+local function take(kind, counter, cost, capacity, a, b, c)
+  if kind <= 2 then
+    local after = counter.ahead + a
+    if after <= b then
+      counter.ahead, counter.debt = after, nil
+      if counter.stored then counter.added = (counter.added or 0) + a end
+    else
+      counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
+    end
+  elseif kind == 3 then
+    counter.ends = end_of_count(counter, a, b, c)
+    counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
+  elseif kind == 4 then
+    counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+  else
+    local bounded = math.min(cost, 2 * capacity - counter.used)
+    if bounded > 0 then add_entry(counter, bounded, a) end
+  end
+end
+
+local function life_until(instant_ms)
+  return format('%.0f', ceil(instant_ms - now_ms) + slack_ms)
+end
+
+local function arrival_text(counter, wide)
+  local sign = counter.debt and '-' or ''
+  if wide then return 'w' .. sign .. format('%.0f', at_wide + counter.ahead) end
+  return sign .. format('%.0f', (at + counter.ahead) % span)
+end
+
+local function log_text(counter)
+  local parts, entries = { 'L' }, counter.entries
+  for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
+  return table.concat(parts)
+end
+
+local function write(kind, name, counter, a, c, life_ms)
+  if kind <= 2 then
+    local before, added = counter.stored, counter.added
+    if before and added and before + added < span then
+      if type(redis.pcall('INCRBY', name, format('%.0f', added))) == 'number' then
+        if floor(before / c) ~= floor((before + added) / c) then call('PEXPIRE', name, format('%.0f', life_ms)) end
+        return
+      end
+    end
+    call('SET', name, arrival_text(counter, kind == 2), 'PX', format('%.0f', life_ms))
+  elseif kind == 3 then
+    call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
+  elseif kind == 4 then
+    call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+  else
+    call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
+  end
+end
+
+-- Remembers that a counter has to be written, and how.
+local function touch(key, kind, a, c, life_ms)
+  if not how_to_write[key] then dirty[#dirty + 1] = key end
+  how_to_write[key] = { kind, a, c, life_ms }
+end
+
+local function write_all()
+  for i = 1, #dirty do
+    local key = dirty[i]
+    local kind, a, c, life_ms = unpack(how_to_write[key])
+    write(kind, KEYS[key], counters[key], a, c, life_ms)
+  end
+end
+
+-- For how many milliseconds a block still lasts: never longer than one that begins now.
+local function blocked_for(key, block_for_ms)
+  local until_us = key > 0 and tonumber(values[key] or 0) or 0
+  if not is_whole(until_us) or until_us <= now_us then return 0 end
+  return math.min(ceil((until_us - now_us) / 1000), ceil(block_for_ms))
+end
+
+-- One key of every call is asked for its end, and is given one if it has none.
+local function heal()
+  if #KEYS == 0 then return 0 end
+  local looked_at = now_us % #KEYS + 1
+  if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
+  call('PEXPIRE', KEYS[looked_at], format('%.0f', once_ms))
+  return 1
+end
+
+-- Keys that hold something else than text look absent until somebody asks.
+local function count_foreign()
+  local absent = {}
+  for key = 1, #KEYS do
+    if not values[key] then absent[#absent + 1] = KEYS[key] end
+  end
+  if #absent == 0 then return foreign end
+  return foreign + call('EXISTS', unpack(absent))
+end

@@ -1,0 +1,208 @@
+import { type CircuitBreakerOptions, type CircuitState, type ResolvedLimit, StoreUnavailable } from "sluice";
+import { breakerIsOpen, GuardedShard, type NowMs } from "./ask/guarded-shard.ts";
+import { type AskCounts, Lane, type ScriptTuning } from "./ask/lane.ts";
+import { errorFrom } from "./connect/redis-connection.ts";
+import { createKeyNames, type KeyNames } from "./place/key-names.ts";
+import { createLaneTags, homeOf, type LaneTag, laneOf } from "./place/lanes.ts";
+import type { Shard, Topology, TopologyListener } from "./topology/topology.ts";
+import { within } from "./topology/within.ts";
+
+/** What happens to servers, for logs and metrics. */
+export type RedisEvent =
+  | { readonly kind: "connected"; readonly shard: string }
+  | { readonly kind: "disconnected"; readonly shard: string; readonly error: Error }
+  | { readonly kind: "moved"; readonly description: string }
+  /** A call failed: the connection was lost under it, or the server refused it. */
+  | { readonly kind: "failed"; readonly shard: string; readonly error: Error }
+  | { readonly kind: "breaker"; readonly shard: string; readonly state: CircuitState; readonly why: string };
+
+export interface SiteOptions {
+  readonly openTopology: (listener: TopologyListener) => Topology;
+  readonly prefix: string;
+  /** Lanes in a cluster. */
+  readonly lanes: number;
+  readonly breaker: CircuitBreakerOptions;
+  readonly maxCallWeight: number;
+  readonly maxInFlight: number;
+  readonly maxWaiting: number;
+  readonly counts: AskCounts;
+  readonly nowMs: NowMs;
+  readonly onEvent: (event: RedisEvent) => void;
+  readonly tune?: ScriptTuning | undefined;
+}
+
+/** How a server stands. */
+export interface ShardStatus {
+  readonly name: string;
+  readonly connected: boolean;
+  readonly breaker: CircuitState;
+  /** How far its clock is ahead of this machine's, at most. Undefined while it was never asked. */
+  readonly clockAheadMs: number | undefined;
+}
+
+/** So long after it was opened, checks wait for the first connection as far as their time allows. */
+const startingMs = 1000;
+
+/** A Redis deployment: its servers, and the lanes that its counters live in. */
+export class Site {
+  readonly lanes: readonly PlacedLane[];
+  readonly #topology: Topology;
+  readonly #guards = new WeakMap<Shard, GuardedShard>();
+  readonly #everyGuard = new Set<GuardedShard>();
+  readonly #options: SiteOptions;
+  readonly #openedMs: number;
+  /** Nothing is known yet: no server was ever connected, and none was out of reach. */
+  #starting = true;
+  #lastError: Error | undefined;
+  #closed = false;
+
+  constructor(options: SiteOptions) {
+    this.#options = options;
+    this.#openedMs = options.nowMs();
+    this.#topology = options.openTopology({
+      onConnected: (shard) => {
+        options.onEvent({ kind: "connected", shard });
+        this.#greet(shard);
+        this.#wake();
+      },
+      onDisconnected: (shard, error) => {
+        this.#lastError = error;
+        // One of several nodes says little about the others.
+        if (this.#topology?.clustered !== true) this.#starting = false;
+        options.onEvent({ kind: "disconnected", shard, error });
+      },
+      onMoved: (description) => {
+        options.onEvent({ kind: "moved", description });
+        this.#wake();
+      },
+    });
+    const tags: readonly LaneTag[] = this.#topology.clustered ? createLaneTags(options.lanes) : [{ tag: "", slot: 0 }];
+    this.lanes = tags.map((tag, index) => this.#createLane(tag, index));
+  }
+
+  laneOf(resolved: ResolvedLimit): PlacedLane {
+    return this.lanes.length === 1 ? this.lanes[0]! : this.lanes[laneOf(homeOf(resolved), this.lanes.length)]!;
+  }
+
+  /** Whether every server that is known answers. */
+  get ready(): boolean {
+    const { shards } = this.#topology;
+    return shards.length > 0 && shards.every((shard) => shard.ready && this.#guard(shard).closed);
+  }
+
+  /** Why a connection was lost, or could not be made, the last time. */
+  get lastError(): Error | undefined {
+    return this.#lastError;
+  }
+
+  get shards(): readonly ShardStatus[] {
+    return this.#topology.shards.map((shard) => {
+      const { state, clock } = this.#guard(shard);
+      const startMs = Date.now() - this.#options.nowMs();
+      const clockAheadMs = clock.aheadMs === undefined ? undefined : clock.aheadMs - startMs;
+      return { name: shard.name, connected: shard.ready, breaker: state, clockAheadMs };
+    });
+  }
+
+  /** One command that is not a question, under the same breaker, with a deadline. */
+  async send(slot: number, withinMs: number, ask: (shard: Shard) => Promise<unknown>): Promise<unknown> {
+    const shard = this.#topology.shardOf(slot);
+    if (shard === undefined || !shard.ready) {
+      this.#topology.suspect();
+      throw new StoreUnavailable("storage_unavailable");
+    }
+    const guard = this.#guard(shard);
+    if (!guard.closed) throw breakerIsOpen(shard);
+    const { generation } = guard;
+    try {
+      const reply = await within(ask(shard), withinMs);
+      guard.succeed(generation);
+      return reply;
+    } catch (error) {
+      guard.fail(generation);
+      throw new StoreUnavailable("storage_unavailable", undefined, { cause: error });
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const { lane } of this.lanes) lane.close();
+    for (const guard of this.#everyGuard) guard.close();
+    this.#topology.close();
+  }
+
+  /** Whether nothing waits for an answer. */
+  get idle(): boolean {
+    return this.lanes.every(({ lane }) => lane.idle);
+  }
+
+  #wake(): void {
+    if (this.#closed) return;
+    if (this.ready) this.#starting = false;
+    // The topology tells of its first servers while it is being made.
+    for (const { lane } of this.lanes ?? []) lane.wake();
+  }
+
+  /** From then on every call carries a deadline by the server's own clock. */
+  #greet(name: string): void {
+    const shard = this.#topology?.shards.find((one) => one.name === name);
+    if (shard === undefined) return;
+    this.#guard(shard).connected();
+    const sentMs = this.#options.nowMs();
+    shard.send(0, ["TIME"]).then(
+      (reply) => {
+        const [seconds, microseconds] = reply as [string, string];
+        const serverMs = Number(seconds) * 1000 + Number(microseconds) / 1000;
+        if (this.#options.tune === undefined) this.#guard(shard).clock.learn(serverMs, sentMs, this.#options.nowMs());
+      },
+      // A connection that is lost again at once is heard of elsewhere.
+      () => undefined,
+    );
+  }
+
+  #guard(shard: Shard): GuardedShard {
+    let guard = this.#guards.get(shard);
+    if (guard === undefined) {
+      const { breaker, nowMs, onEvent } = this.#options;
+      guard = new GuardedShard(shard, breaker, nowMs, (name, state, why) => {
+        onEvent({ kind: "breaker", shard: name, state, why });
+        if (state === "open") this.#topology.suspect();
+      });
+      this.#guards.set(shard, guard);
+      this.#everyGuard.add(guard);
+    }
+    return guard;
+  }
+
+  #createLane({ tag, slot }: LaneTag, index: number): PlacedLane {
+    const { prefix, maxCallWeight, maxInFlight, maxWaiting, nowMs, counts, tune } = this.#options;
+    const names = createKeyNames(`${prefix}${tag}`);
+    const lane = new Lane({
+      slot,
+      names,
+      shard: () => {
+        const shard = this.#topology.shardOf(slot);
+        return shard === undefined ? undefined : this.#guard(shard);
+      },
+      starting: () => this.#starting && nowMs() - this.#openedMs < startingMs,
+      maxCallWeight,
+      maxInFlight,
+      maxWaiting,
+      nowMs,
+      counts,
+      onSuspect: () => this.#topology.suspect(),
+      onFailure: (shard, error) => this.#options.onEvent({ kind: "failed", shard, error: errorFrom(error) }),
+      tune,
+    });
+    return { lane, names, slot, index, site: this };
+  }
+}
+
+/** A lane, and where it is. */
+export interface PlacedLane {
+  readonly lane: Lane;
+  readonly names: KeyNames;
+  readonly slot: number;
+  readonly index: number;
+  readonly site: Site;
+}

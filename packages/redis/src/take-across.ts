@@ -1,0 +1,139 @@
+import type { LimitOutcome, ResolvedLimit, TakeAnswer } from "sluice";
+import type { Answer } from "./ask/question.ts";
+import type { PlacedLane } from "./site.ts";
+
+/** The limits of one group of a request that live in one lane, and where they stand in the request. */
+export interface Part {
+  readonly lane: PlacedLane;
+  readonly group: number;
+  /** With group 0: in a call of its own, the group is what is enforced. */
+  readonly limits: readonly ResolvedLimit[];
+  readonly indexes: readonly number[];
+}
+
+/** How parts are asked. */
+export interface PartAsker {
+  /** Takes, with a receipt unless it is certain that nothing will be given back. */
+  take(part: Part, isLast: boolean): Promise<Answer>;
+  peek(part: Part): Promise<Answer>;
+  /** Gives back what a part took. Never rejects: what cannot be given back stays charged. */
+  give(part: Part, answer: Answer): Promise<void>;
+}
+
+/** Which limits denied lately, so that they are asked first. */
+export class LastDeniers {
+  readonly #deniedAt = new Map<string, number>();
+  #number = 0;
+
+  note({ limits }: Part): void {
+    if (this.#deniedAt.size > 10_000) this.#deniedAt.clear();
+    this.#number += 1;
+    for (const { limit } of limits) this.#deniedAt.set(limit.identity, this.#number);
+  }
+
+  /** The part that denied last comes first: its next denial then costs one call, and nothing has to be given back. */
+  sort(parts: readonly Part[]): readonly Part[] {
+    const latest = ({ limits }: Part): number =>
+      Math.max(...limits.map(({ limit }) => this.#deniedAt.get(limit.identity) ?? 0));
+    return parts.toSorted((one, other) => latest(other) - latest(one));
+  }
+}
+
+export function partsOf(
+  limits: readonly ResolvedLimit[],
+  laneOf: (limit: ResolvedLimit) => PlacedLane,
+): readonly Part[] {
+  const parts: { lane: PlacedLane; group: number; limits: ResolvedLimit[]; indexes: number[] }[] = [];
+  limits.forEach((resolved, index) => {
+    const lane = laneOf(resolved);
+    let part = parts.find((one) => one.lane === lane && one.group === resolved.group);
+    if (part === undefined) {
+      part = { lane, group: resolved.group, limits: [], indexes: [] };
+      parts.push(part);
+    }
+    part.limits.push({ ...resolved, group: 0 });
+    part.indexes.push(index);
+  });
+  return parts;
+}
+
+export interface AcrossAnswer {
+  readonly answer: TakeAnswer;
+  /** What was taken, part by part. */
+  readonly held: ReadonlyMap<Part, Answer>;
+}
+
+/**
+ * A request whose counters live in several slots, all or nothing as its caller sees it: parts are taken one after the
+ * other, and what was taken is given back when a later one denies or fails. While it is under way others may find a part
+ * charged that is given back a moment later, and a crash may leave it charged. Neither ever admits more.
+ */
+export async function takeAcross(
+  parts: readonly Part[],
+  asker: PartAsker,
+  deniers: LastDeniers,
+): Promise<AcrossAnswer> {
+  const outcomes: LimitOutcome[] = [];
+  const held = new Map<Part, Answer>();
+  let atMs = 0;
+  const note = (part: Part, answer: Answer, said: readonly LimitOutcome[]): void => {
+    atMs = Math.max(atMs, answer.atMs);
+    part.indexes.forEach((index, i) => {
+      outcomes[index] = said[i]!;
+    });
+  };
+  const peek = async (part: Part): Promise<void> => {
+    const answer = await asker.peek(part);
+    note(part, answer, answer.outcomes);
+  };
+
+  /** All parts of a group, or none. */
+  async function takeGroup(group: readonly Part[], isOnly: boolean): Promise<boolean> {
+    const taken: [Part, Answer][] = [];
+    const inOrder = deniers.sort(group);
+    try {
+      for (const [i, part] of inOrder.entries()) {
+        const answer = await asker.take(part, i === inOrder.length - 1 && isOnly);
+        if (answer.taken) {
+          taken.push([part, answer]);
+          continue;
+        }
+        deniers.note(part);
+        note(part, answer, answer.outcomes);
+        for (const [one, before] of taken) note(one, before, before.untaken);
+        await Promise.all([giveBack(taken.splice(0)), ...inOrder.slice(i + 1).map(peek)]);
+        return false;
+      }
+    } catch (error) {
+      await giveBack(taken);
+      throw error;
+    }
+    for (const [part, answer] of taken) {
+      note(part, answer, answer.outcomes);
+      held.set(part, answer);
+    }
+    return true;
+  }
+
+  async function giveBack(taken: readonly (readonly [Part, Answer])[]): Promise<void> {
+    await Promise.all(taken.map(([part, answer]) => asker.give(part, answer)));
+  }
+
+  const enforced = parts.filter(({ group }) => group === 0);
+  const shadowGroups = new Set(parts.map(({ group }) => group).filter((group) => group !== 0));
+  const taken = await takeGroup(enforced, shadowGroups.size === 0);
+  try {
+    for (const number of shadowGroups) {
+      const group = parts.filter((part) => part.group === number);
+      if (taken) await takeGroup(group, false);
+      // Under a denial of what is enforced, shadow groups are only looked at.
+      else await Promise.all(group.map(peek));
+    }
+  } catch (error) {
+    await giveBack([...held]);
+    throw error;
+  }
+  const answers = enforced.map((part) => held.get(part));
+  const replayed = taken && answers.length > 0 && answers.every((answer) => answer?.replayed === true);
+  return { answer: { taken, atMs, outcomes, receipt: undefined, replayed }, held };
+}

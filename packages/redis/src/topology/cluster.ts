@@ -1,0 +1,244 @@
+import {
+  type Address,
+  type Connect,
+  type RedisArgument,
+  type RedisConnection,
+  renderAddress,
+} from "../connect/redis-connection.ts";
+import { slotCount } from "../place/key-slot.ts";
+import type { Shard, Topology, TopologyListener } from "./topology.ts";
+import { within } from "./within.ts";
+
+/** How often a command follows slots to where they moved. */
+const mostRedirections = 5;
+/** After a look at the cluster, how long until the next one. */
+const lookEveryMs = 200;
+/** Slots move without anybody failing; so now and then somebody looks. */
+const lookAnywayMs = 30_000;
+const lookWithinMs = 1000;
+
+/**
+ * The primaries of a cluster, one connection each, and which of them holds which slot. A command whose slot moved (MOVED)
+ * or is moving (ASK) is sent on to where the server says: it was not carried out where it came from. Nothing else is
+ * sent twice.
+ */
+export function cluster(seeds: readonly Address[], connect: Connect, listener: TopologyListener): Topology {
+  return new ClusterTopology(seeds, connect, listener);
+}
+
+class ClusterTopology implements Topology {
+  readonly clustered = true;
+  readonly #connect: Connect;
+  readonly #listener: TopologyListener;
+  readonly #seeds: readonly Address[];
+  readonly #nodes = new Map<string, Node>();
+  readonly #owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
+  #looking = false;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #again: NodeJS.Timeout | undefined;
+  #dueMs = 0;
+  #closed = false;
+
+  constructor(seeds: readonly Address[], connect: Connect, listener: TopologyListener) {
+    this.#connect = connect;
+    this.#listener = listener;
+    this.#seeds = seeds;
+    for (const seed of seeds) this.#nodeAt(seed);
+  }
+
+  get shards(): readonly Shard[] {
+    const owners = new Set(this.#owners);
+    return [...this.#nodes.values()].filter((node) => owners.has(node));
+  }
+
+  shardOf(slot: number): Shard | undefined {
+    return this.#owners[slot];
+  }
+
+  suspect(): void {
+    if (this.#closed || this.#looking) return;
+    this.#schedule(Math.max(this.#lookedMs + lookEveryMs - performance.now(), 0));
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#again);
+    for (const node of this.#nodes.values()) node.connection.close();
+    this.#nodes.clear();
+  }
+
+  /** Unless somebody looks sooner anyway. */
+  #schedule(waitMs: number): void {
+    const dueMs = performance.now() + waitMs;
+    if (this.#again !== undefined && this.#dueMs <= dueMs) return;
+    clearTimeout(this.#again);
+    this.#dueMs = dueMs;
+    this.#again = setTimeout(() => {
+      this.#again = undefined;
+      void this.#look();
+    }, waitMs);
+    this.#again.unref();
+  }
+
+  #nodeAt(address: Address): Node {
+    const name = renderAddress(address);
+    let node = this.#nodes.get(name);
+    if (node === undefined) {
+      node = new Node(
+        name,
+        this.#connect(address, {
+          onReady: () => {
+            this.#listener.onConnected(name);
+            if (this.#owners.every((owner) => owner === undefined)) this.suspect();
+          },
+          onLost: (error) => {
+            this.#listener.onDisconnected(name, error);
+            this.suspect();
+          },
+        }),
+        (slot, args, from) => this.#send(slot, args, from),
+      );
+      this.#nodes.set(name, node);
+    }
+    return node;
+  }
+
+  /** Sends to a node, and on to wherever the slot is. */
+  async #send(slot: number, args: readonly RedisArgument[], first: Node): Promise<unknown> {
+    let node = first;
+    let asking = false;
+    for (let redirections = 0; ; redirections++) {
+      try {
+        if (asking) node.connection.send(["ASKING"]).catch(() => undefined);
+        return await node.connection.send(args);
+      } catch (error) {
+        const redirection = redirectionOf(error);
+        if (redirection === undefined || redirections >= mostRedirections || this.#closed) throw error;
+        const address = redirection.host === "" ? { ...redirection, host: node.host } : redirection;
+        node = this.#nodeAt({ kind: "tcp", host: address.host, port: address.port });
+        asking = redirection.kind === "ask";
+        if (!asking && this.#owners[slot] !== node) {
+          this.#owners[slot] = node;
+          this.#listener.onMoved(`slot ${slot} is held by ${node.name} now`);
+          this.suspect();
+        }
+        if (!node.connection.ready) await node.soonReady();
+      }
+    }
+  }
+
+  /** Asks any node that answers who holds what. */
+  async #look(): Promise<void> {
+    if (this.#looking || this.#closed) return;
+    this.#looking = true;
+    try {
+      for (const node of this.#askable()) {
+        const reply = await within(node.connection.send(["CLUSTER", "SLOTS"]), lookWithinMs).catch(() => undefined);
+        if (this.#closed) return;
+        if (reply === undefined || !this.#adopt(parseSlots(reply, node.host))) continue;
+        return;
+      }
+    } finally {
+      this.#looking = false;
+      this.#lookedMs = performance.now();
+      const whole = this.#owners.every((owner) => owner?.ready);
+      if (!this.#closed) this.#schedule(whole ? lookAnywayMs : 2 * lookEveryMs);
+    }
+  }
+
+  #askable(): Node[] {
+    for (const seed of this.#seeds) this.#nodeAt(seed);
+    return [...this.#nodes.values()].filter(({ connection }) => connection.ready);
+  }
+
+  /** False where the answer does not say anything. */
+  #adopt(ranges: readonly SlotRange[]): boolean {
+    if (ranges.length === 0) return false;
+    let moved = 0;
+    const owners = new Set<Node>();
+    for (const { first, last, address } of ranges) {
+      const node = this.#nodeAt(address);
+      owners.add(node);
+      for (let slot = first; slot <= last; slot++) {
+        if (this.#owners[slot] === node) continue;
+        this.#owners[slot] = node;
+        moved += 1;
+      }
+    }
+    if (moved > 0) this.#listener.onMoved(`${moved} slots are held by another server now`);
+    const seeds = new Set(this.#seeds.map(renderAddress));
+    for (const [name, node] of this.#nodes) {
+      if (owners.has(node) || seeds.has(name)) continue;
+      node.connection.close();
+      this.#nodes.delete(name);
+    }
+    return true;
+  }
+}
+
+class Node implements Shard {
+  readonly name: string;
+  readonly connection: RedisConnection;
+  readonly #send: (slot: number, args: readonly RedisArgument[], from: Node) => Promise<unknown>;
+
+  constructor(
+    name: string,
+    connection: RedisConnection,
+    send: (slot: number, args: readonly RedisArgument[], from: Node) => Promise<unknown>,
+  ) {
+    this.name = name;
+    this.connection = connection;
+    this.#send = send;
+  }
+
+  get ready(): boolean {
+    return this.connection.ready;
+  }
+
+  get host(): string {
+    return this.name.slice(0, this.name.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
+  }
+
+  send(slot: number, args: readonly RedisArgument[]): Promise<unknown> {
+    return this.#send(slot, args, this);
+  }
+
+  renew(): void {
+    this.connection.renew();
+  }
+
+  /** A node that was just heard of is given a moment to connect. Whoever asks has a deadline of their own. */
+  async soonReady(): Promise<void> {
+    for (let waitedMs = 0; waitedMs < 500 && !this.connection.ready; waitedMs += 5) await pause(5);
+  }
+}
+
+interface SlotRange {
+  readonly first: number;
+  readonly last: number;
+  readonly address: Address;
+}
+
+/** `CLUSTER SLOTS`: ranges with their primary first. An empty host means the one that was asked. */
+function parseSlots(reply: unknown, askedHost: string): readonly SlotRange[] {
+  if (!Array.isArray(reply)) return [];
+  return reply.flatMap((range: unknown): SlotRange[] => {
+    if (!Array.isArray(range)) return [];
+    const [first, last, primary] = range as [number, number, [string | null, number] | undefined];
+    if (primary === undefined) return [];
+    const [host, port] = primary;
+    const known = host === null || host === "" || host === "?" ? askedHost : String(host);
+    return [{ first: Number(first), last: Number(last), address: { kind: "tcp", host: known, port: Number(port) } }];
+  });
+}
+
+function redirectionOf(error: unknown): { kind: "moved" | "ask"; host: string; port: number } | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const found = /^(MOVED|ASK) \d+ (.*):(\d+)$/.exec(error.message);
+  if (found === null) return undefined;
+  return { kind: found[1] === "ASK" ? "ask" : "moved", host: found[2]!, port: Number(found[3]) };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

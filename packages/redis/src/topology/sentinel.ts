@@ -1,0 +1,222 @@
+import { type Address, type Connect, type RedisConnection, renderAddress } from "../connect/redis-connection.ts";
+import type { Shard, Topology, TopologyListener } from "./topology.ts";
+import { within } from "./within.ts";
+
+/** After a look at the Sentinels, how long until the next one: while something is wrong, and while all is well. */
+const lookEveryMs = 250;
+const lookAnywayMs = 5000;
+const lookWithinMs = 1000;
+
+export interface SentinelOptions {
+  readonly sentinels: readonly Address[];
+  /** What the Sentinels call the primary. */
+  readonly masterName: string;
+  /** Opens connections to Sentinels, which may want other credentials than servers do. */
+  readonly connectSentinel: Connect;
+  readonly connect: Connect;
+}
+
+/**
+ * The primary that Sentinels name. When it fails they are asked again, until one names a server that can be reached and
+ * calls itself primary. Only then is it gone over to: a Sentinel that was cut off may name one that is long gone.
+ */
+export function sentinel(options: SentinelOptions, listener: TopologyListener): Topology {
+  return new SentinelTopology(options, listener);
+}
+
+interface Sentinel {
+  readonly connection: RedisConnection;
+  /** Why it does not name a primary. */
+  problem: Error | undefined;
+}
+
+interface Primary {
+  readonly name: string;
+  readonly connection: RedisConnection;
+  readonly shard: Shard;
+}
+
+class SentinelTopology implements Topology {
+  readonly clustered = false;
+  readonly #options: SentinelOptions;
+  readonly #listener: TopologyListener;
+  /** The one that was right last comes first. */
+  #sentinels: readonly Sentinel[];
+  #primary: Primary | undefined;
+  /** A server that was named, while it is found out what it is. */
+  #candidate: RedisConnection | undefined;
+  #toldOfSentinels = false;
+  #looking = false;
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #again: NodeJS.Timeout | undefined;
+  #dueMs = 0;
+  #closed = false;
+
+  constructor(options: SentinelOptions, listener: TopologyListener) {
+    this.#options = options;
+    this.#listener = listener;
+    this.#sentinels = options.sentinels.map((address) => {
+      const one: Sentinel = {
+        problem: undefined,
+        connection: options.connectSentinel(address, {
+          onReady: () => {
+            one.problem = undefined;
+            this.suspect();
+          },
+          onLost: (error) => {
+            one.problem = error;
+            this.#tellOfSentinels();
+          },
+        }),
+      };
+      return one;
+    });
+  }
+
+  get shards(): readonly Shard[] {
+    return this.#primary === undefined ? [] : [this.#primary.shard];
+  }
+
+  shardOf(): Shard | undefined {
+    return this.#primary?.shard;
+  }
+
+  suspect(): void {
+    if (this.#closed || this.#looking) return;
+    this.#schedule(Math.max(this.#lookedMs + lookEveryMs - performance.now(), 0));
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#again);
+    for (const { connection } of this.#sentinels) connection.close();
+    this.#candidate?.close();
+    this.#primary?.connection.close();
+    this.#primary = undefined;
+  }
+
+  /** Unless somebody looks sooner anyway. */
+  #schedule(waitMs: number): void {
+    const dueMs = performance.now() + waitMs;
+    if (this.#again !== undefined && this.#dueMs <= dueMs) return;
+    clearTimeout(this.#again);
+    this.#dueMs = dueMs;
+    this.#again = setTimeout(() => {
+      this.#again = undefined;
+      void this.#look();
+    }, waitMs);
+    this.#again.unref();
+  }
+
+  async #look(): Promise<void> {
+    if (this.#looking || this.#closed) return;
+    this.#looking = true;
+    let well = false;
+    try {
+      for (const one of this.#sentinels) {
+        if (!one.connection.ready) continue;
+        const address = await this.#ask(one);
+        if (this.#closed) return;
+        if (address === undefined) continue;
+        well = renderAddress(address) === this.#primary?.name ? await this.#isPrimary() : await this.#tryOut(address);
+        if (!well) continue;
+        this.#sentinels = [one, ...this.#sentinels.filter((other) => other !== one)];
+        return;
+      }
+    } finally {
+      this.#looking = false;
+      this.#lookedMs = performance.now();
+      if (!this.#closed) this.#schedule(well ? lookAnywayMs : lookEveryMs);
+    }
+  }
+
+  async #ask(one: Sentinel): Promise<Address | undefined> {
+    try {
+      const question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", this.#options.masterName];
+      const reply = await within(one.connection.send(question), lookWithinMs);
+      if (!Array.isArray(reply)) throw new Error("it is not known here");
+      one.problem = undefined;
+      this.#toldOfSentinels = false;
+      return { kind: "tcp", host: String(reply[0]), port: Number(reply[1]) };
+    } catch (error) {
+      one.problem = error instanceof Error ? error : new Error(String(error));
+      this.#tellOfSentinels();
+      return undefined;
+    }
+  }
+
+  /** Once, when there is none left to ask. */
+  #tellOfSentinels(): void {
+    const problems = this.#sentinels.map(({ problem }) => problem);
+    if (this.#closed || this.#toldOfSentinels || problems.includes(undefined)) return;
+    this.#toldOfSentinels = true;
+    const { masterName } = this.#options;
+    const last = problems.at(-1);
+    const message = `no Sentinel names the primary ${masterName}; the last said: ${last?.message}`;
+    this.#listener.onDisconnected(masterName, new Error(message, { cause: last }));
+  }
+
+  /** A primary that was demoted may still be named for a moment, and would refuse every write. */
+  async #isPrimary(): Promise<boolean> {
+    return this.#primary?.connection.ready === true && (await callsItselfPrimary(this.#primary.connection));
+  }
+
+  /** Connects to a server that was named, and goes over to it if it is what it was called. */
+  async #tryOut(address: Address): Promise<boolean> {
+    const name = renderAddress(address);
+    const { connection, connected } = this.#connect(address, name);
+    this.#candidate = connection;
+    const right = (await connected) && (await callsItselfPrimary(connection));
+    this.#candidate = undefined;
+    if (this.#closed) return false;
+    if (!right) {
+      connection.close();
+      return false;
+    }
+    const before = this.#primary;
+    const shard: Shard = {
+      name,
+      get ready() {
+        return connection.ready;
+      },
+      send: (_slot, args) => connection.send(args),
+      renew: () => connection.renew(),
+    };
+    this.#primary = { name, connection, shard };
+    before?.connection.close();
+    this.#listener.onConnected(name);
+    if (before !== undefined) this.#listener.onMoved(`the primary is ${name} now, and was ${before.name}`);
+    return true;
+  }
+
+  /** `connected` tells whether the first attempt succeeded. What happens later is the primary's story. */
+  #connect(address: Address, name: string): { connection: RedisConnection; connected: Promise<boolean> } {
+    let settle: (ready: boolean) => void = () => undefined;
+    const connected = new Promise<boolean>((resolve) => {
+      settle = resolve;
+    });
+    const isOurs = (): boolean => this.#primary?.connection === connection;
+    const connection = this.#options.connect(address, {
+      onReady: () => {
+        settle(true);
+        if (isOurs()) this.#listener.onConnected(name);
+      },
+      onLost: (error) => {
+        settle(false);
+        this.#listener.onDisconnected(name, error);
+        if (isOurs()) this.suspect();
+      },
+    });
+    return { connection, connected: within(connected, lookWithinMs).catch(() => false) };
+  }
+}
+
+async function callsItselfPrimary(connection: RedisConnection): Promise<boolean> {
+  try {
+    const role = await within(connection.send(["ROLE"]), lookWithinMs);
+    return Array.isArray(role) && role[0] === "master";
+  } catch (error) {
+    // Who may count need not be allowed to ask that. Then the Sentinel's word has to do.
+    return error instanceof Error && error.message.startsWith("NOPERM");
+  }
+}

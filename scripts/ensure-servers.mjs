@@ -1,0 +1,318 @@
+import { spawn, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { exitCodeOfSignal } from "./ensure-installed.mjs";
+
+/**
+ * A program that tests start, and the Debian package of the same name that brings it.
+ *
+ * @typedef {object} Program
+ * @property {string} name
+ * @property {readonly string[]} versionArgs what makes it print its version
+ * @property {RegExp} version major and minor in what it prints; another product under its name does not match
+ * @property {readonly [major: number, minor: number]} oldest
+ */
+
+/** @type {readonly Program[]} */
+export const programs = [
+  { name: "valkey-server", versionArgs: ["--version"], version: /^Valkey server v=(\d+)\.(\d+)/, oldest: [8, 0] },
+  { name: "redis-server", versionArgs: ["--version"], version: /^Redis server v=(\d+)\.(\d+)/, oldest: [7, 0] },
+  { name: "openssl", versionArgs: ["version"], version: /^OpenSSL (\d+)\.(\d+)/, oldest: [3, 0] },
+];
+
+const systemFolder = "/usr/bin";
+const aptFolder = "/etc/apt";
+/** Packages ask it whether they may start their service; 101 says no. */
+const servicePolicy = "/usr/sbin/policy-rc.d";
+
+/** A server that tests need is not there, and could not be installed. */
+export class ServersError extends Error {}
+
+/**
+ * Makes sure that the servers which tests start are there. Where one is not, it is installed, as root and by apt-get;
+ * its service is not started, and the machine's own apt configuration and lists stay as they are.
+ *
+ * @returns {Promise<void>}
+ */
+export async function ensureServers() {
+  const lacking = findLacking(programs, printedVersion);
+  if (lacking.length === 0) return;
+  const canInstall = process.getuid?.() === 0 && findProgram("apt-get") !== undefined;
+  if (!canInstall) throw new ServersError(adviceFor(lacking));
+  const output = await install(lacking.map(({ program }) => program.name));
+  const stillLacking = findLacking(programs, printedVersion);
+  if (stillLacking.length > 0) throw new ServersError(`${output.trim()}\n\n${adviceFor(stillLacking)}`);
+}
+
+/**
+ * Which programs are not as tests need them, and why.
+ *
+ * @param {readonly Program[]} wanted
+ * @param {(program: Program) => string | undefined} printed its version as it prints it; undefined where there is none
+ * @returns {readonly { program: Program, reason: string }[]}
+ */
+export function findLacking(wanted, printed) {
+  return wanted.flatMap((program) => {
+    const text = printed(program);
+    const reason = text === undefined ? `${program.name} is missing` : whyUnfit(program, text);
+    return reason === undefined ? [] : [{ program, reason }];
+  });
+}
+
+/**
+ * @param {Program} program
+ * @param {string} printed
+ */
+function whyUnfit({ name, version, oldest }, printed) {
+  const found = version.exec(printed);
+  if (found === null) return `${name} is another product, that says "${printed.split("\n", 1)[0]}"`;
+  const [major, minor] = [Number(found[1]), Number(found[2])];
+  const recent = major > oldest[0] || (major === oldest[0] && minor >= oldest[1]);
+  return recent ? undefined : `${name} is version ${major}.${minor}`;
+}
+
+/**
+ * @param {readonly { program: Program, reason: string }[]} lacking
+ * @returns {string}
+ */
+export function adviceFor(lacking) {
+  const reasons = lacking.map(({ reason }) => reason).join("; ");
+  const wishes = lacking.map(({ program }) => `${program.name} ${program.oldest.join(".")} or later`).join(", ");
+  return (
+    `Tests speak to real servers, and fail without them: ${reasons}. As root on Debian, npm test installs them by apt-get, ` +
+    `from the suites that the machine uses and their backports. Do so, or install ${wishes}, and run this again.`
+  );
+}
+
+/** @param {Program} program */
+function printedVersion({ name, versionArgs }) {
+  const file = findProgram(name);
+  // It may not start at all; then it prints nothing.
+  return file === undefined ? undefined : (spawnSync(file, versionArgs, { encoding: "utf8" }).stdout ?? "");
+}
+
+/** @param {string} name */
+function findProgram(name) {
+  const folders = [...(process.env.PATH ?? "").split(path.delimiter), systemFolder];
+  return folders.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
+}
+
+/**
+ * What apt-get printed; whether it did its work is for the caller to look at.
+ *
+ * @param {readonly string[]} packages
+ * @returns {Promise<string>}
+ */
+async function install(packages) {
+  process.stderr.write(`Installing ${packages.join(", ")}…\n`);
+  const folder = mkdtempSync(path.join(tmpdir(), "sluice-apt-"));
+  const ownsPolicy = forbidServices();
+  const interrupts = holdInterrupts();
+  let output = "";
+  try {
+    const options = prepareApt(folder);
+    // A source that does not answer fails the update, and may not be the one that is needed.
+    for (const command of [["update"], ["install", "--yes", "--no-install-recommends", ...packages]]) {
+      if (interrupts.signal() === undefined) output += await runApt([...options, ...command]);
+    }
+  } finally {
+    if (ownsPolicy) rmSync(servicePolicy, { force: true });
+    rmSync(folder, { recursive: true, force: true });
+    interrupts.deliver();
+  }
+  return output;
+}
+
+/** Whether the file is ours to remove. */
+function forbidServices() {
+  try {
+    writeFileSync(servicePolicy, "#!/bin/sh\nexit 101\n", { mode: 0o755, flag: "wx" });
+    return true;
+  } catch (error) {
+    if (existsSync(servicePolicy)) return false;
+    throw error;
+  }
+}
+
+/** An interrupt lets apt-get finish what it is at, and ends this process once everything is cleared away. */
+function holdInterrupts() {
+  /** @type {NodeJS.Signals | undefined} */
+  let held;
+  const hold = (/** @type {NodeJS.Signals} */ signal) => {
+    held = signal;
+  };
+  process.on("SIGINT", hold).on("SIGTERM", hold);
+  return {
+    signal: () => held,
+    deliver() {
+      process.off("SIGINT", hold).off("SIGTERM", hold);
+      if (held !== undefined) process.exit(exitCodeOfSignal(held));
+    },
+  };
+}
+
+/**
+ * Options by which apt-get sees the machine's sources and their backports, and keeps lists and archives in the folder.
+ * Installations that run at once thus share nothing but dpkg, and wait for it.
+ *
+ * @param {string} folder
+ * @returns {readonly string[]}
+ */
+function prepareApt(folder) {
+  const sources = path.join(folder, "sources");
+  const lists = path.join(folder, "lists");
+  const cache = path.join(folder, "cache");
+  for (const each of [sources, lists, cache]) mkdirSync(each);
+  // apt-get downloads as a user of its own. Sources may hold passwords, and stay closed.
+  for (const each of [folder, lists, cache]) chmodSync(each, 0o755);
+  chmodSync(sources, 0o700);
+
+  const parts = path.join(aptFolder, "sources.list.d");
+  const partNames = existsSync(parts) ? readdirSync(parts).filter((name) => /\.(list|sources)$/.test(name)) : [];
+  for (const name of partNames) copyFileSync(path.join(parts, name), path.join(sources, name));
+  const files = [path.join(aptFolder, "sources.list"), ...partNames.map((name) => path.join(parts, name))];
+  const texts = files.filter((file) => existsSync(file)).map((file) => ({ file, text: readFileSync(file, "utf8") }));
+  const backports = deriveBackports(texts, codenameOf(readFileSync("/etc/os-release", "utf8")));
+  writeFileSync(path.join(sources, "sluice-backports.list"), backports.list);
+  writeFileSync(path.join(sources, "sluice-backports.sources"), backports.sources);
+
+  return [
+    `Dir::Etc::sourceparts=${sources}`,
+    `Dir::State::lists=${lists}`,
+    `Dir::Cache=${cache}`,
+    "DPkg::Lock::Timeout=300",
+    "Dpkg::Use-Pty=0",
+    "Dpkg::Options::=--force-confdef",
+    "Dpkg::Options::=--force-confold",
+    "Acquire::Retries=3",
+  ].flatMap((option) => ["-o", option]);
+}
+
+/**
+ * The release that this machine runs, as in os-release: `bookworm`.
+ *
+ * @param {string} osRelease
+ * @returns {string}
+ */
+export function codenameOf(osRelease) {
+  return /^VERSION_CODENAME="?([\w-]+)/m.exec(osRelease)?.[1] ?? "stable";
+}
+
+/**
+ * Sources of the release's backports, in both of apt's formats: those of the release itself, with their addresses,
+ * components and keys, for another suite. Nothing where the backports are among the sources already.
+ *
+ * @param {readonly { file: string, text: string }[]} files
+ * @param {string} codename
+ * @returns {{ list: string, sources: string }}
+ */
+export function deriveBackports(files, codename) {
+  const suite = `${codename}-backports`;
+  const lines = files.filter(({ file }) => file.endsWith(".list")).flatMap(({ text }) => text.split("\n"));
+  const stanzas = files
+    .filter(({ file }) => file.endsWith(".sources"))
+    .flatMap(({ text }) => text.replaceAll(/^#.*\n?/gm, "").split(/\n\s*\n/))
+    .filter((stanza) => !/^Enabled:\s*(no|false|off|0)\s*$/im.test(stanza));
+  const has = (/** @type {string} */ other) =>
+    lines.some((line) => parseLine(line)?.suite === other) ||
+    stanzas.some((stanza) => wordsOf(stanza, "Suites").includes(other));
+  if (has(suite)) return { list: "", sources: "" };
+  return {
+    list: lines.flatMap((line) => lineFor(suite, codename, line)).join(""),
+    sources: stanzas.flatMap((stanza) => stanzaFor(suite, codename, stanza)).join("\n"),
+  };
+}
+
+/**
+ * `deb [options] address suite component…`
+ *
+ * @param {string} line
+ */
+function parseLine(line) {
+  const found = /^\s*deb\s+(\[[^\]]*\]\s+)?(\S+)\s+(\S+)\s+([^#]*)/.exec(line);
+  if (found === null) return undefined;
+  const [, options = "", address = "", suite = "", components = ""] = found;
+  return { options: options.trim(), address, suite, components: components.trim().split(/\s+/) };
+}
+
+/**
+ * @param {string} suite
+ * @param {string} codename
+ * @param {string} line
+ */
+function lineFor(suite, codename, line) {
+  const source = parseLine(line);
+  if (source?.suite !== codename || !source.components.includes("main")) return [];
+  return [`${["deb", source.options, source.address, suite, ...source.components].filter(Boolean).join(" ")}\n`];
+}
+
+/**
+ * @param {string} suite
+ * @param {string} codename
+ * @param {string} stanza
+ */
+function stanzaFor(suite, codename, stanza) {
+  const fits =
+    wordsOf(stanza, "Types").includes("deb") &&
+    wordsOf(stanza, "Suites").includes(codename) &&
+    wordsOf(stanza, "Components").includes("main");
+  if (!fits) return [];
+  return [
+    `${stanza
+      .trim()
+      .replace(fieldPattern("Types"), "Types: deb\n")
+      .replace(fieldPattern("Suites"), `Suites: ${suite}\n`)
+      .trim()}\n`,
+  ];
+}
+
+/**
+ * @param {string} stanza
+ * @param {string} field
+ */
+function wordsOf(stanza, field) {
+  return (fieldPattern(field).exec(stanza)?.[1] ?? "").trim().split(/\s+/);
+}
+
+/**
+ * A field, with the lines that continue it.
+ *
+ * @param {string} field
+ */
+function fieldPattern(field) {
+  return new RegExp(`^${field}:(.*(?:\\n[ \\t].*)*)(?:\\n|$)`, "im");
+}
+
+/**
+ * What it printed.
+ *
+ * @param {readonly string[]} args
+ * @returns {Promise<string>}
+ */
+function runApt(args) {
+  return new Promise((resolve) => {
+    const child = spawn("apt-get", args, {
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive", LC_ALL: "C.UTF-8" },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (chunk) => {
+        output += chunk;
+      });
+    }
+    child.once("error", (error) => resolve(`apt-get does not start: ${error.message}\n`));
+    child.once("close", () => resolve(output));
+  });
+}

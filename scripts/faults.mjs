@@ -1,0 +1,14 @@
+// npm run faults: plays every fault on real servers under traffic, and writes docs/faults.md.
+import path from "node:path";
+import { ensureInstalledOrExit, repositoryRoot } from "./ensure-installed.mjs";
+import { ensureServers } from "./ensure-servers.mjs";
+import { findNodeOrExit, runInPlace } from "./runtime.mjs";
+
+await ensureInstalledOrExit();
+try {
+  await ensureServers();
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.exit(1);
+}
+runInPlace(findNodeOrExit(), [path.join(repositoryRoot, "tests", "faults", "run-faults.ts"), ...process.argv.slice(2)]);

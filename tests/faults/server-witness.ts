@@ -1,0 +1,35 @@
+import { Worker } from "node:worker_threads";
+import type { TestServer } from "@sluice/test-servers";
+
+/** Clocks of two threads differ by less than this, and a slow answer is felt by those asked a moment before or after. */
+const marginMs = 10;
+
+/**
+ * Watches from another thread how quickly a server answers, so that a machine with too much to do is told from a caller
+ * that stood still.
+ */
+export class ServerWitness {
+  readonly #worker: Worker;
+  readonly #slow: { readonly fromMs: number; readonly toMs: number }[] = [];
+
+  constructor(server: TestServer) {
+    this.#worker = new Worker(new URL("./witness-worker.ts", import.meta.url), { workerData: server.unixSocket });
+    this.#worker.on("message", (slow) => this.#slow.push(slow));
+  }
+
+  /** Whether the server was seen to answer slowly at some time between two moments by `performance.now()`. */
+  sawSlowness(fromMs: number, toMs: number): boolean {
+    const { timeOrigin } = performance;
+    return this.#slow.some(
+      (one) => one.toMs >= timeOrigin + fromMs - marginMs && one.fromMs <= timeOrigin + toMs + marginMs,
+    );
+  }
+
+  get slowTimes(): number {
+    return this.#slow.length;
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+}

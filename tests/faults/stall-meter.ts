@@ -1,0 +1,44 @@
+import { setInterval } from "node:timers";
+
+const everyMs = 5;
+/** Lateness below this is how timers are. */
+const noticedMs = 2;
+
+interface Stall {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** Notes when this very process stood still, so that nobody else is blamed for it. Times are `performance.now()`. */
+export class StallMeter {
+  readonly #stalls: Stall[] = [];
+  readonly #timer: NodeJS.Timeout;
+  #lastMs: number = performance.now();
+
+  constructor() {
+    this.#timer = setInterval(() => this.#look(), everyMs);
+  }
+
+  /** For how long it stood still between two moments. */
+  within(fromMs: number, toMs: number): number {
+    this.#look();
+    let ms = 0;
+    for (const stall of this.#stalls) ms += Math.max(0, Math.min(stall.toMs, toMs) - Math.max(stall.fromMs, fromMs));
+    return ms;
+  }
+
+  get longestMs(): number {
+    return Math.max(0, ...this.#stalls.map(({ fromMs, toMs }) => toMs - fromMs));
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    const nowMs = performance.now();
+    const dueMs = this.#lastMs + everyMs;
+    if (nowMs - dueMs > noticedMs) this.#stalls.push({ fromMs: dueMs, toMs: nowMs });
+    this.#lastMs = nowMs;
+  }
+}

@@ -1,0 +1,147 @@
+import { describe, expect, it } from "vitest";
+import { adviceFor, codenameOf, deriveBackports, findLacking, programs } from "../../scripts/ensure-servers.mjs";
+
+const fit: Readonly<Record<string, string>> = {
+  "valkey-server": "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=39f7\n",
+  "redis-server": "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=e08d\n",
+  openssl: "OpenSSL 3.0.19 27 Jan 2026 (Library: OpenSSL 3.0.19 27 Jan 2026)\n",
+};
+
+function reasonsFor(printed: Readonly<Record<string, string | undefined>>): readonly string[] {
+  return findLacking(programs, ({ name }) => printed[name]).map(({ reason }) => reason);
+}
+
+describe("the servers that tests need", () => {
+  it("lack nothing where all are there", () => {
+    expect(reasonsFor(fit)).toEqual([]);
+  });
+
+  it("are as good when they are newer", () => {
+    const newer = {
+      ...fit,
+      "valkey-server": "Valkey server v=10.0.0 sha=0",
+      "redis-server": "Redis server v=8.2.1 sha=0",
+    };
+    expect(reasonsFor(newer)).toEqual([]);
+  });
+
+  it("are told by name when they are missing", () => {
+    expect(reasonsFor({ ...fit, "valkey-server": undefined })).toEqual(["valkey-server is missing"]);
+    expect(reasonsFor({})).toEqual(["valkey-server is missing", "redis-server is missing", "openssl is missing"]);
+  });
+
+  it("are not good enough when they are old", () => {
+    const old = {
+      ...fit,
+      "valkey-server": "Valkey server v=7.2.5 sha=0",
+      "redis-server": "Redis server v=6.2.14 sha=0",
+    };
+    expect(reasonsFor(old)).toEqual(["valkey-server is version 7.2", "redis-server is version 6.2"]);
+  });
+
+  it("are not good enough when another product goes by their name, or does not start", () => {
+    expect(reasonsFor({ ...fit, "redis-server": fit["valkey-server"] })).toEqual([
+      expect.stringContaining('redis-server is another product, that says "Valkey server v=8.0.1'),
+    ]);
+    expect(reasonsFor({ ...fit, "redis-server": "" })).toHaveLength(1);
+  });
+
+  it("come with advice that names each that is lacking, and no other", () => {
+    const advice = adviceFor(findLacking(programs, ({ name }) => ({ ...fit, "valkey-server": undefined })[name]));
+    expect(advice).toContain("valkey-server is missing");
+    expect(advice).toContain("install valkey-server 8.0 or later");
+    expect(advice).not.toContain("redis-server");
+  });
+});
+
+describe("the release of this machine", () => {
+  it.each([
+    ["plain", "ID=debian\nVERSION_CODENAME=bookworm\n"],
+    ["quoted", 'VERSION_CODENAME="bookworm"\nID=debian'],
+  ])("is read where it is %s", (_how, text) => {
+    expect(codenameOf(text)).toBe("bookworm");
+  });
+});
+
+describe("the sources of backports", () => {
+  function derive(file: string, text: string): { list: string; sources: string } {
+    return deriveBackports([{ file, text }], "bookworm");
+  }
+
+  it("are a stanza's own, for another suite", () => {
+    const text = [
+      "Types: deb deb-src",
+      "# a comment",
+      "URIs: http://mirror.example.org/debian",
+      "Suites: bookworm bookworm-updates",
+      "Components: main contrib",
+      "Signed-By: /usr/share/keyrings/debian.gpg",
+      "",
+      "Types: deb",
+      "URIs: http://mirror.example.org/debian-security",
+      "Suites: bookworm-security",
+      "Components: main",
+      "",
+    ].join("\n");
+    expect(derive("debian.sources", text)).toEqual({
+      list: "",
+      sources: [
+        "Types: deb",
+        "URIs: http://mirror.example.org/debian",
+        "Suites: bookworm-backports",
+        "Components: main contrib",
+        "Signed-By: /usr/share/keyrings/debian.gpg",
+        "",
+      ].join("\n"),
+    });
+  });
+
+  it("keep a key that is written out in the stanza, and take names in any case", () => {
+    const text = [
+      "types: deb",
+      "uris: http://mirror.example.org/debian",
+      "suites: bookworm",
+      " bookworm-updates",
+      "components: main",
+      "signed-by:",
+      " -----BEGIN PGP PUBLIC KEY BLOCK-----",
+      " .",
+      " bWFkZSB1cA==",
+      " -----END PGP PUBLIC KEY BLOCK-----",
+    ].join("\n");
+    const { sources } = derive("debian.sources", text);
+    expect(sources).toContain("Suites: bookworm-backports\ncomponents: main\n");
+    expect(sources).toContain("signed-by:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n bWFkZSB1cA==\n -----END");
+    expect(sources).not.toContain("bookworm-updates");
+  });
+
+  it("are a line's own, for another suite, with its options", () => {
+    const text = [
+      "# deb http://old.example.org/debian bookworm main",
+      "deb-src http://mirror.example.org/debian bookworm main",
+      "deb [arch=amd64 signed-by=/usr/share/keyrings/debian.gpg] http://mirror.example.org/debian bookworm main contrib # ours",
+      "deb http://mirror.example.org/debian-security bookworm-security main",
+    ].join("\n");
+    expect(derive("/etc/apt/sources.list", text)).toEqual({
+      list: "deb [arch=amd64 signed-by=/usr/share/keyrings/debian.gpg] http://mirror.example.org/debian bookworm-backports main contrib\n",
+      sources: "",
+    });
+  });
+
+  it("are not made of sources that are turned off, of another release, or not the distribution's own", () => {
+    const stanza = "Types: deb\nURIs: http://mirror.example.org/debian\nComponents: main\n";
+    expect(derive("a.sources", `${stanza}Suites: bookworm\nEnabled: no\n`).sources).toBe("");
+    expect(derive("a.sources", `${stanza}Suites: trixie\n`).sources).toBe("");
+    expect(derive("a.list", "deb http://packages.example.org/tool bookworm stable\n").list).toBe("");
+  });
+
+  it("are nothing where the machine has them already", () => {
+    const own = {
+      file: "a.sources",
+      text: "Types: deb\nURIs: http://a.example.org/\nSuites: bookworm\nComponents: main",
+    };
+    const backports = { file: "b.list", text: "deb http://b.example.org/debian bookworm-backports main" };
+    expect(deriveBackports([own], "bookworm").sources).not.toBe("");
+    expect(deriveBackports([own, backports], "bookworm")).toEqual({ list: "", sources: "" });
+  });
+});
