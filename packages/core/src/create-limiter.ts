@@ -43,6 +43,7 @@ const maxPreviewCacheMs = 50;
 const maxPreviews = 5000;
 const noShadow: readonly ShadowDenial[] = [];
 const nothingAsked = { preview: false, replayed: false };
+const noDimensions: Readonly<Record<string, string>> = {};
 
 /** Builds a limiter. Nothing is opened and no timer runs until it is asked. */
 export function createLimiter(options: LimiterOptions = {}): Limiter {
@@ -110,25 +111,56 @@ class SluiceLimiter implements Limiter {
   #checkSimple(request: CheckRequest): Decision | undefined {
     const { counters } = this;
     if (!(counters instanceof MemoryCounters)) return undefined;
+    const limit = this.#findOnlyLimit(request);
+    if (limit === undefined) return undefined;
+    const { dimensions = noDimensions, cost = 1 } = request;
+    const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
+    const outcome = counters.takeOne(limit.windows[0]!, subject, cost);
+    return this.#spokenBy(limit, limit.windows[0]!, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
+  }
+
+  /** The same where counters are elsewhere. */
+  #checkSimpleElsewhere(request: CheckRequest, limit: CompiledLimit): Promise<Decision> {
+    const { dimensions = noDimensions, cost = 1 } = request;
+    const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
+    const asked: ResolvedLimit = { limit, windows: limit.windows, subject, cost, group: 0 };
+    const snapshot = this.#snapshot;
+    return this.#takeElsewhere(asked).then(
+      ({ outcomes, atMs }) =>
+        this.#spokenBy(limit, outcomes[0]!.window, subject, cost, outcomes[0]!, atMs, noShadow, nothingAsked),
+      (error: unknown) =>
+        this.#withoutCounters(request, resolve(snapshot, this.subjects, request, this.#epochMs), error),
+    );
+  }
+
+  #takeElsewhere(asked: ResolvedLimit): Promise<TakeAnswer> {
+    try {
+      const answer = this.counters.take([asked]);
+      return answer instanceof Promise ? answer : Promise.resolve(answer);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** The only limit there is to a request, where it is of the commonest kind and nothing is asked beside. */
+  #findOnlyLimit(request: CheckRequest): CompiledLimit | undefined {
     if (request.policies !== undefined || request.id !== undefined || request.preview === true) return undefined;
     if (request.details === true || request.receipt === true || request.dimensions === undefined) return undefined;
-    const { dimensions, cost = 1 } = request;
+    const { dimensions } = request;
     const snapshot = this.#snapshot;
     const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
     if (!match.settled) return undefined;
-    const limit = candidatesFor(snapshot, match, dimensions, this.#epochMs).onlyLimit;
-    if (limit === undefined) return undefined;
-    const dimension = limit.source.by[0]!;
     if (this.subjects.size !== 0 || snapshot.subjects.size !== 0) return undefined;
-    const subject = readDimension(dimensions, dimension, snapshot.ipv6PrefixBits);
-    const outcome = counters.takeOne(limit.windows[0]!, subject, cost);
-    return this.#spokenBy(limit, limit.windows[0]!, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
+    return candidatesFor(snapshot, match, dimensions, this.#epochMs).onlyLimit;
   }
 
   check(request: CheckRequest): Promise<Decision> {
     try {
       if (this.counters.local) return Promise.resolve(this.checkSync(request));
-      const resolution = this.#resolve(request);
+      validateRequest(request);
+      const only = this.#findOnlyLimit(request);
+      if (only !== undefined) return this.#checkSimpleElsewhere(request, only);
+      const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
       return this.#askElsewhere(request, resolution).then(
         (answer) => this.#decision(request, resolution, answer),
         (error: unknown) => this.#withoutCounters(request, resolution, error),
@@ -266,6 +298,7 @@ class SluiceLimiter implements Limiter {
     const { window } = speaking.outcome;
     const asked = { preview, replayed: answer.replayed };
     const decision = this.#spokenBy(limit, window, subject, cost, speaking.outcome, answer.atMs, shadow, asked);
+    if (request.details !== true && answer.receipt === undefined) return decision;
     return {
       ...decision,
       limits: request.details === true ? limits.map((one, i) => limitDecision(one, outcomes[i]!)) : undefined,

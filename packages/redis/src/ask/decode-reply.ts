@@ -8,6 +8,7 @@ import {
   type LookedAt,
   outcomesOf,
   type TakePlan,
+  takeArrival,
   type WindowVerdict,
 } from "sluice/store";
 import type { Answer, Question, Reply } from "./question.ts";
@@ -23,7 +24,8 @@ export interface ReplyHead {
   readonly healed: number;
 }
 
-const headLength = 4;
+/** How many of a reply's numbers are its head. */
+export const headLength = 4;
 
 export function decodeHead(reply: unknown): ReplyHead {
   if (!Array.isArray(reply) || reply.length < 2) throw new Error(`a script answered ${JSON.stringify(reply)}`);
@@ -32,40 +34,23 @@ export function decodeHead(reply: unknown): ReplyHead {
 }
 
 /** Each check's counter in one number: how far ahead of now it was found. The rest follows by the same arithmetic. */
-export function decodeArrivals(
-  questions: readonly Question[],
-  reply: readonly number[],
-  nowUs: number,
-): readonly Reply[] {
-  return questions.map(({ limits }, i) => {
-    const { windows, cost } = limits[0]!;
-    const window = windows[0]!;
-    const verdict = arrivalVerdict(window, cost, reply[headLength + i]!);
-    const taken = verdict.fits === "now";
-    const { retryAfterMs, queuePosition, queueDelayMs } = verdict;
-    const outcome: LimitOutcome = {
-      fits: verdict.fits,
-      window,
-      remaining: taken ? verdict.remainingAfter : verdict.remaining,
-      retryAfterMs,
-      resetAfterMs: taken ? verdict.resetAfterTakeMs : verdict.resetAfterMs,
-      queuePosition,
-      queueDelayMs,
-    };
-    const outcomes = [outcome];
-    return {
-      kind: "answer",
-      answer: {
-        taken,
-        atMs: nowUs / 1000,
-        outcomes,
-        untaken: outcomes,
-        receipt: undefined,
-        replayed: false,
-        numbers: none,
-      },
-    };
-  });
+export function decodeArrival({ limits }: Question, ahead: number, nowUs: number): Answer {
+  const { windows, cost } = limits[0]!;
+  const window = windows[0]!;
+  const { tolerance, unitsPerMs } = codeOf(window);
+  const aheadMs = ahead / unitsPerMs;
+  const outcome = {
+    fits: "now" as const,
+    window,
+    remaining: 0,
+    retryAfterMs: 0,
+    resetAfterMs: 0,
+    queuePosition: 0,
+    queueDelayMs: 0,
+  };
+  const taken = takeArrival(window, ahead <= tolerance ? aheadMs : -aheadMs, cost, 0, outcome) !== undefined;
+  const outcomes = [outcome];
+  return { taken, atMs: nowUs / 1000, outcomes, untaken: outcomes, receipt: undefined, replayed: false, numbers: none };
 }
 
 const answers = { denied: 0, taken: 1, takenBefore: 2, conflict: 3, outside: 4 } as const;

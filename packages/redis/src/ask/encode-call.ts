@@ -3,7 +3,15 @@ import type { RedisArgument } from "../connect/redis-connection.ts";
 import type { KeyNames } from "../place/key-names.ts";
 import { codeOfIdentity } from "../place/key-names.ts";
 import type { Question } from "./question.ts";
-import { codeOf, kindNumber, rateOf, takeWorthOf, type WindowCode, worthOf } from "./window-code.ts";
+import {
+  codeOf,
+  kindNumber,
+  type RateArguments,
+  rateOf,
+  takeWorthOf,
+  type WindowCode,
+  worthOf,
+} from "./window-code.ts";
 
 /** Keys and arguments of one script call. */
 export interface Call {
@@ -28,26 +36,39 @@ class KeyList {
 
 /** `take-arrivals`: see its header. At most 255 questions, so that a byte numbers a key. */
 export function encodeArrivals(questions: readonly Question[], names: KeyNames, deadlineMs: number): Call {
-  const keys = new KeyList();
+  const keys: string[] = [];
   const checks = Buffer.allocUnsafe(2 * questions.length);
-  const rates: string[] = [];
-  const rateNumbers = new Map<object, number>();
+  const rates: RateArguments[] = [];
+  // Subjects of each window by the number of their key, and the rate that was met last: almost always the same one.
+  const numbersOf = new Map<string, Map<string, number>>();
+  let code: WindowCode | undefined;
+  let numbers = new Map<string, number>();
+  let rate: RateArguments | undefined;
   let at = 0;
   for (const { limits } of questions) {
     const { windows, subject, cost } = limits[0]!;
     const window = windows[0]!;
-    const code = codeOf(window);
-    const rate = rateOf(window, code, cost);
-    let number = rateNumbers.get(rate);
-    if (number === undefined) {
-      number = rateNumbers.size + 1;
-      rateNumbers.set(rate, number);
-      rates.push(rate.worth, rate.tolerance, rate.renewal, rate.life);
+    const own = codeOf(window);
+    if (own !== code) {
+      code = own;
+      numbers = numbersOf.get(code.code) ?? new Map();
+      numbersOf.set(code.code, numbers);
     }
+    if (rate?.window !== window || rate.cost !== cost) {
+      rate = rateOf(window, own, cost);
+      if (!rates.includes(rate)) rates.push(rate);
+    }
+    let number = numbers.get(subject);
+    if (number === undefined) {
+      number = keys.push(names.counter(own.code, subject));
+      numbers.set(subject, number);
+    }
+    checks[at++] = rates.length === 1 ? 1 : rates.indexOf(rate) + 1;
     checks[at++] = number;
-    checks[at++] = keys.numberOf(names.counter(code.code, subject));
   }
-  return { keys: keys.names, args: [String(deadlineMs), checks, String(rateNumbers.size), ...rates] };
+  const args: RedisArgument[] = [String(deadlineMs), checks, String(rates.length)];
+  for (const { worth, tolerance, renewal, life } of rates) args.push(worth, tolerance, renewal, life);
+  return { keys, args };
 }
 
 const headBytes = 9;

@@ -1,7 +1,7 @@
 import { SluiceError, StoreUnavailable } from "sluice";
 import type { KeyNames } from "../place/key-names.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
-import { decodeArrivals, decodeCharges, decodeHead, decodePlan } from "./decode-reply.ts";
+import { decodeArrival, decodeCharges, decodeHead, decodePlan, headLength } from "./decode-reply.ts";
 import { encodeArrivals, encodePlan } from "./encode-call.ts";
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
 import { type Answer, type Operation, operations, type Question, type Reply, weightOf } from "./question.ts";
@@ -85,7 +85,8 @@ const perTurn = 8;
 /** A timer that comes this late was held up by this process. */
 const stallMs = 4;
 const mostRepeats = 20;
-const mostPerCall = 250;
+/** So many are numbered by a byte. */
+const mostPerCall = 255;
 
 /**
  * Questions about counters of one slot. What arrives while the event loop goes round once travels in one call, up to a
@@ -121,7 +122,8 @@ export class Lane {
     } else if (!shard.closed) return Promise.reject(breakerIsOpen(shard.shard));
     if (this.#waiting.length >= maxWaiting) return Promise.reject(new StoreUnavailable("storage_overloaded"));
     return new Promise((resolve, reject) => {
-      const startMs = nowMs();
+      // What comes in one turn of the event loop comes at one moment: asking for the time is not free.
+      const startMs = this.#flush === undefined ? nowMs() : this.#flushAskedMs;
       const repeatable = question.operation === "peek" || question.id !== undefined;
       this.#waiting.push({
         question,
@@ -253,7 +255,8 @@ export class Lane {
       counts.foreign += head.foreign;
       counts.healed += head.healed;
       if (head.late) this.#again(pendings);
-      else this.#settle(pendings, decode(operation, pendings, reply as number[], head.nowUs));
+      else if (operation === "takeArrival") settleArrivals(pendings, reply as number[], head.nowUs);
+      else this.#settle(pendings, decode(operation, pendings, reply as number[]));
     } catch (error) {
       this.#fail(flight, error);
       return;
@@ -380,14 +383,17 @@ export class Lane {
   }
 }
 
-function decode(
-  operation: Operation,
-  pendings: readonly Pending[],
-  reply: readonly number[],
-  nowUs: number,
-): readonly Reply[] {
+function settleArrivals(pendings: readonly Pending[], reply: readonly number[], nowUs: number): void {
+  for (let i = 0; i < pendings.length; i++) {
+    const pending = pendings[i]!;
+    if (pending.settled) continue;
+    pending.settled = true;
+    pending.resolve(decodeArrival(pending.question, reply[headLength + i]!, nowUs));
+  }
+}
+
+function decode(operation: Operation, pendings: readonly Pending[], reply: readonly number[]): readonly Reply[] {
   const questions = pendings.map(({ question }) => question);
-  if (operation === "takeArrival") return decodeArrivals(questions, reply, nowUs);
   return operation === "charge" ? decodeCharges(questions, reply) : decodePlan(questions, reply);
 }
 

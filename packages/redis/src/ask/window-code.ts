@@ -37,6 +37,7 @@ export interface WindowCode {
 /** What the script for arrivals is told of a window and a cost, as text, made once. */
 export interface RateArguments {
   readonly window: CompiledWindow;
+  readonly cost: number;
   readonly worth: string;
   readonly tolerance: string;
   readonly renewal: string;
@@ -102,6 +103,7 @@ export function rateOf(window: CompiledWindow, code: WindowCode, cost: number): 
     if (code.rates.size >= mostRates) code.rates.clear();
     rate = {
       window,
+      cost,
       worth: String(takeWorthOf(window, code, cost)),
       tolerance: String(code.tolerance),
       renewal: String(code.renewal),

@@ -16,14 +16,16 @@ export interface KeyNames {
 }
 
 export function createKeyNames(prefix: string): KeyNames {
+  const begin = `${prefix}:`;
   return {
-    counter: (code, subject) => `${prefix}:${code}:${safe(subject)}`,
+    counter: (code, subject) => begin + code + colon + safe(subject),
     mark: (code, subject) => `${prefix}:${code}!${safe(subject)}`,
     requestId: (id) => `${prefix}:i:${safe(id)}`,
     receipt: (name) => `${prefix}:r:${name}`,
   };
 }
 
+const colon = ":";
 const plain = /^[ !"$-~][ -~]{0,63}$/;
 
 /**
