@@ -31,7 +31,7 @@ export interface RedisCountersOptions {
   readonly prefix?: string | undefined;
   /** How long a check may wait for its answer where its policies say nothing. Absent: 25 ms. */
   readonly deadlineMs?: number | undefined;
-  /** In a cluster, over how many hash tags counters are spread. Absent: 64. Changing it begins counters anew. */
+  /** In a cluster, over how many hash tags counters are spread. Absent: 32. Changing it begins counters anew. */
   readonly lanes?: number | undefined;
   /** Tenants or tiers whose counters live on servers of their own. */
   readonly cells?: readonly Cell[] | undefined;
@@ -205,7 +205,7 @@ export class RedisCounters implements CounterStore {
   #openSite(servers: RedisServers): Site {
     const {
       prefix = defaultPrefix,
-      lanes = 64,
+      lanes = 32,
       breaker = {},
       maxBatch = 48,
       maxInFlight = 4,

@@ -41,7 +41,7 @@ describe("settings", () => {
       redisKey: undefined,
       redisServerName: undefined,
       redisPrefix: "s",
-      redisLanes: 64,
+      redisLanes: 32,
       redisCells: undefined,
       deadlineMs: undefined,
     });

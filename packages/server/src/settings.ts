@@ -289,7 +289,7 @@ export const settingsTable: SettingsTable = {
     flag: "--redis-lanes",
     value: "<number>",
     help: "in a cluster, over how many hash tags counters are spread; the same on every server of Sluice",
-    fallback: 64,
+    fallback: 32,
     read: (text) => readWhole(text, 1, 1024),
   },
   redisCells: {
