@@ -23,6 +23,7 @@ import { type RedisServers, serversFrom } from "./redis-servers.ts";
 import { scripts } from "./scripts.generated.ts";
 import { type PlacedLane, type RedisEvent, type ShardStatus, Site } from "./site.ts";
 import { LastDeniers, type Part, partsOf, takeAcross } from "./take-across.ts";
+import { within } from "./topology/within.ts";
 
 export interface RedisCountersOptions {
   /** Where the servers are: an address such as `redis://127.0.0.1:6379`, or everything there is to say. */
@@ -61,6 +62,10 @@ const defaultIdTtlMs = 10 * 60 * 1000;
 const patienceMs = 1000;
 /** Servers that were replaced finish what they were asked within this. */
 const drainMs = 30_000;
+/** A receipt has one part for each place that a request was counted in. */
+const mostParts = 100;
+/** The general script numbers keys by two bytes and hands them to the server as arguments of one command. */
+const largestBatch = 255;
 /** How much longer than a request may take its own receipts are kept. */
 const momentMs = 5000;
 const reachWithinMs = 5000;
@@ -92,6 +97,8 @@ export class RedisCounters implements CounterStore {
   constructor(options: RedisCountersOptions & RedisTestOptions) {
     this.#options = options;
     checkPrefix(options.prefix ?? defaultPrefix);
+    checkWhole("maxBatch", options.maxBatch, largestBatch);
+    checkWhole("maxInFlight", options.maxInFlight, 1000);
     // Every address is read before anything is opened: a wrong one leaves no connection behind.
     const servers = serversFrom(options.servers);
     const cells = (options.cells ?? []).map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
@@ -167,7 +174,9 @@ export class RedisCounters implements CounterStore {
   }
 
   async give(receipt: Receipt): Promise<boolean> {
-    const given = await Promise.all(receipt.split("+").map((one) => this.#giveOne(one)));
+    const parts = receipt.split("+");
+    if (parts.length > mostParts) return false;
+    const given = await Promise.all(parts.map((one) => this.#giveOne(one)));
     return given.includes(true);
   }
 
@@ -277,18 +286,23 @@ export class RedisCounters implements CounterStore {
       partsOf(limits, (limit) => this.#laneOf(limit)),
       {
         take: async (part, isLast) => {
-          const id = options?.id === undefined || part.group === 0 ? options?.id : `${options.id} ${part.group}`;
           const receipt = isLast && !wantsReceipt ? undefined : newReceipt();
-          const asked = question("take", part.limits, { ...options, id }, receipt);
+          const asked = question("take", part.limits, options, receipt);
+          const place = this.#cells.findIndex(({ site }) => site === part.lane.site) + 1;
+          const idScope = place === 0 && part.group === 0 ? "" : `${place}.${part.group}`;
           // Whether the rest fits is known in a moment; a receipt of the caller's own is good for longer.
           const receiptLifeMs = wantsReceipt ? undefined : budgetMs + momentMs;
-          return part.lane.lane.ask({ ...asked, receiptLifeMs }, leftMs());
+          return part.lane.lane.ask({ ...asked, idScope, receiptLifeMs }, leftMs());
         },
         peek: async (part) => part.lane.lane.ask(question("peek", part.limits), leftMs()),
-        give: async (part, { receipt }) => {
+        give: async (part, { receipt, replayed }) => {
           const whole = this.#wholeReceipt(part.lane, receipt);
-          // A part that cannot be given back stays charged; the request was denied or failed all the same.
-          if (whole !== undefined) await this.#giveOne(whole).catch(() => false);
+          // What an earlier attempt was allowed stays allowed.
+          if (whole === undefined || replayed) return;
+          // A part that cannot be given back stays charged; the request was denied or failed all the same. It is gone on with
+          // beyond the deadline, and its caller answered at it.
+          const giving = this.#giveOne(whole).catch(() => false);
+          await within(giving, Math.max(expiresMs - performance.now(), 1)).catch(() => false);
         },
       },
       this.#deniers,
@@ -361,6 +375,12 @@ function checkPrefix(prefix: string): void {
   if (/^[\w.:-]{1,64}$/.test(prefix)) return;
   const message = `must be 1 to 64 letters, digits, dots, colons, hyphens or underscores, not ${JSON.stringify(prefix)}`;
   throw new SluiceError("invalid_request", `prefix ${message}`, [{ path: ["prefix"], message }]);
+}
+
+function checkWhole(name: string, value: number | undefined, most: number): void {
+  if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= most)) return;
+  const message = `must be a whole number from 1 to ${most}, not ${value}`;
+  throw new SluiceError("invalid_request", `${name} ${message}`, [{ path: [name], message }]);
 }
 
 function question(

@@ -9,7 +9,7 @@ export interface Script {
 export const scripts: Readonly<Record<"charge" | "give" | "peek" | "takeArrivals" | "take", Script>> = {
   /** Takes costs unconditionally, into bounded debt where it must. */
   charge: {
-    digest: "1e4fd40881421e6a93ec2581501e359ea5ad2ae2",
+    digest: "2ffb51155572ae9eacdf14b18acba46746eeca2d",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -18,8 +18,21 @@ if late_us > 0 and now_us > late_us then return { now_us, 1 } end
 local floor = math.floor
 local span = 9007199254740992
 local passed = 0.75 * span
-local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
-local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
 local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
@@ -28,25 +41,21 @@ local once_ms = 2592000000
 local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
-local counters, dirty, how_to_write, foreign = {}, {}, {}, 0
-local function read_arrival(value, wide)
+local counters, foreign = {}, 0
+local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
 if number and number % 1 == 0 then
 local distance = ((number < 0 and -number or number) - at) % span
 if distance <= passed then
-counter.ahead = wide and ceil(distance / 1024) or distance
+counter.ahead = distance
 counter.debt = number < 0
-if distance > 0 and number > 0 and not wide then counter.stored = number end
 end
+if number >= 0 then counter.stored = number end
 elseif value then
-local instant = byte(value) == 119 and tonumber(string.sub(value, 2))
-if instant and instant % 1 == 0 then
-local distance = (instant < 0 and -instant or instant) - at_wide
-if distance > 0 and (wide or distance < passed / 1024) then
-counter.ahead = wide and distance or distance * 1024
-counter.debt = instant < 0
-end
+local ahead, debt = read_wide(value)
+if ahead then
+counter.ahead, counter.debt = ahead, debt
 else
 foreign = foreign + 1
 end
@@ -79,7 +88,7 @@ if not (time >= 0 and time <= span and is_whole(cost)) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
-if time > now_ms then time = now_ms end
+if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
 counter.used = counter.used + cost
@@ -126,7 +135,7 @@ local counter = counters[key]
 if not counter then
 local value = values[key]
 if kind <= 2 then
-counter = read_arrival(value, kind == 2)
+counter = read_arrival(value)
 elseif kind == 3 then
 local ends, count = read_packed(value, 67, '<Bdd', 17)
 counter = { ends = ends, count = count }
@@ -140,11 +149,11 @@ counters[key] = counter
 end
 if kind == 3 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
-if counter.ends > latest then counter.ends = latest end
+if counter.ends > latest then counter.ends, counter.misfit = latest, true end
 if counter.ends <= now_ms then counter.count = 0 end
 elseif kind == 4 then
 local latest = aligned_end(a) + a
-if counter.idle > latest then counter.idle = latest end
+if counter.idle > latest then counter.idle, counter.misfit = latest, true end
 if now_ms >= counter.idle then
 counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
 elseif now_ms >= counter.idle - a then
@@ -157,7 +166,7 @@ return counter
 end
 local function clamp(counter, tolerance)
 if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
-counter.ahead, counter.debt, counter.stored = tolerance, nil, nil
+counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
 end
 end
 local function look(kind, counter, cost, capacity, a, b)
@@ -194,7 +203,6 @@ if kind <= 2 then
 local after = counter.ahead + a
 if after <= b then
 counter.ahead, counter.debt = after, nil
-if counter.stored then counter.added = (counter.added or 0) + a end
 else
 counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
 end
@@ -209,28 +217,28 @@ if bounded > 0 then add_entry(counter, bounded, a) end
 end
 end
 local function life_until(instant_ms)
-return format('%.0f', ceil(instant_ms - now_ms) + slack_ms)
-end
-local function arrival_text(counter, wide)
-local sign = counter.debt and '-' or ''
-if wide then return 'w' .. sign .. format('%.0f', at_wide + counter.ahead) end
-return sign .. format('%.0f', (at + counter.ahead) % span)
+return ceil(instant_ms - now_ms) + slack_ms
 end
 local function log_text(counter)
 local parts, entries = { 'L' }, counter.entries
 for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
 return table.concat(parts)
 end
-local function write(kind, name, counter, a, c, life_ms)
-if kind <= 2 then
-local before, added = counter.stored, counter.added
-if before and added and before + added < span then
-if type(redis.pcall('INCRBY', name, format('%.0f', added))) == 'number' then
-if floor(before / c) ~= floor((before + added) / c) then call('PEXPIRE', name, format('%.0f', life_ms)) end
-return
+local function write_arrival(name, counter, life_ms)
+local arrival = (at + counter.ahead) % span
+local before = counter.stored
+if counter.debt then
+call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
+elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
+or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
+call('SET', name, arrival, 'PX', life_ms)
 end
 end
-call('SET', name, arrival_text(counter, kind == 2), 'PX', format('%.0f', life_ms))
+local function write(kind, name, counter, a, life_ms)
+if kind == 1 then
+write_arrival(name, counter, life_ms)
+elseif kind == 2 then
+call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
 elseif kind == 3 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
@@ -239,27 +247,29 @@ else
 call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
 end
 end
-local function touch(key, kind, a, c, life_ms)
-if not how_to_write[key] then dirty[#dirty + 1] = key end
-how_to_write[key] = { kind, a, c, life_ms }
+local dirty, kind_of, a_of, life_of = {}, {}, {}, {}
+local function touch(key, kind, a, life_ms)
+if not kind_of[key] then dirty[#dirty + 1] = key end
+kind_of[key], a_of[key], life_of[key] = kind, a, life_ms
 end
 local function write_all()
 for i = 1, #dirty do
 local key = dirty[i]
-local kind, a, c, life_ms = unpack(how_to_write[key])
-write(kind, KEYS[key], counters[key], a, c, life_ms)
+write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
 end
 end
 local function blocked_for(key, block_for_ms)
-local until_us = key > 0 and tonumber(values[key] or 0) or 0
-if not is_whole(until_us) or until_us <= now_us then return 0 end
-return math.min(ceil((until_us - now_us) / 1000), ceil(block_for_ms))
+local until_us = tonumber(values[key] or 0) or 0
+if not is_whole(until_us) or until_us <= now_us then return 0, false end
+local left_ms = ceil((until_us - now_us) / 1000)
+if left_ms > block_for_ms then return block_for_ms, true end
+return left_ms, false
 end
 local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-call('PEXPIRE', KEYS[looked_at], format('%.0f', once_ms))
+call('PEXPIRE', KEYS[looked_at], once_ms)
 return 1
 end
 local function count_foreign()
@@ -287,7 +297,7 @@ elseif charges == 1 then
 local counter = counter_of(kind, key, a, c)
 look(kind, counter, cost, capacity, a, b)
 take(kind, counter, cost, capacity, a, b, c)
-touch(key, kind, a, c, life_ms)
+touch(key, kind, a, life_ms)
 end
 end
 reply[#reply + 1] = answer
@@ -300,39 +310,52 @@ return reply
   },
   /** Gives a take back by its receipt, once. Keys of its counters are in the receipt, which shares their slot. */
   give: {
-    digest: "99daf821966312e1a627b640e29ff8cce404b445",
+    digest: "0b7f36597a1b4c52c54b898f614fd6363e336ab0",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
 local floor = math.floor
 local span = 9007199254740992
 local passed = 0.75 * span
-local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
-local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
 local call, pack, unpack_from, byte, format = redis.call, struct.pack, struct.unpack, string.byte, string.format
 local function text_of(name)
 local value = redis.pcall('GET', name)
 return type(value) == 'string' and value or nil
 end
-local function give_arrival(name, wide, cost_worth, tolerance, word, given_since)
+local function give_arrival(name, cost_worth, tolerance, word, given_since)
 local value = text_of(name)
-local text = value and (byte(value) == 119 and string.sub(value, 2) or value)
-local number = tonumber(text or '')
-if not number or number % 1 ~= 0 or wide ~= (byte(value) == 119) then return nil end
-local here, taken, ends = wide and at_wide or at, nil, nil
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+if not value or not ms then return nil end
+local number, ends, debt = tonumber(value), nil, nil
+local wide = not (number and number % 1 == 0)
 if wide then
-taken, ends = word - here, math.abs(number) - here
+ends, debt = read_wide(value)
 else
-taken, ends = (word - here) % span, (math.abs(number) - here) % span
-if taken > passed or ends > passed then return nil end
+ends, debt = (math.abs(number) - at) % span, number < 0
 end
+if not ends or ends > passed and not wide then return nil end
+local taken = (ms - whole_ms) * 1048576 + (units - within_ms)
 local still = taken - given_since
 if taken <= 0 or still <= 0 or ends < still then return nil end
 local given = math.min(cost_worth, still)
 local left = ends - given
-local sign = number < 0 and left > tolerance and '-' or ''
-local instant = format('%.0f', wide and here + left or (here + left) % span)
-return (wide and 'w' or '') .. sign .. instant, given
+local sign = debt and left > tolerance and '-' or ''
+return wide and 'w' .. sign .. instant_text(left) or sign .. format('%.0f', (at + left) % span), given
 end
 local function give_count(name, cost, ends)
 local value = text_of(name)
@@ -371,17 +394,17 @@ call('DEL', KEYS[1])
 local readable, record = pcall(cmsgpack.unpack, held)
 if not readable or type(record) ~= 'table' then return { now_us, 0, 0 } end
 for i = 2, #record do
-if type(record[i]) ~= 'table' or #record[i] ~= 11 then return { now_us, 0, 0 } end
+if type(record[i]) ~= 'table' or #record[i] ~= 10 then return { now_us, 0, 0 } end
 end
 local any = 0
 for i = 2, #record do
-local name, mark_name, kind, cost, a, b, taken_ms, word, beginning, given_before, life_ms = unpack(record[i])
+local name, mark_name, kind, cost, a, b, taken_ms, word, beginning, given_before = unpack(record[i])
 local mark = text_of(mark_name)
 local begun, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
 if begun == beginning then
 local text, given
 if kind <= 2 then
-text, given = give_arrival(name, kind == 2, a, b, word, given_text - given_before)
+text, given = give_arrival(name, a, b, word, given_text - given_before)
 elseif kind == 3 then
 text, given = give_count(name, cost, word)
 elseif kind == 4 then
@@ -393,7 +416,7 @@ if text then
 any = 1
 call('SET', name, text, 'KEEPTTL')
 if given > 0 then
-call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'PX', format('%.0f', life_ms))
+call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'KEEPTTL')
 end
 end
 end
@@ -404,7 +427,7 @@ return { now_us, 0, any }
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "1f92eb28bfd3a6648e43a43340c48107a39156eb",
+    digest: "07299cc320add146f7a52f0ca5d1de83a775cd23",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -413,8 +436,21 @@ if late_us > 0 and now_us > late_us then return { now_us, 1 } end
 local floor = math.floor
 local span = 9007199254740992
 local passed = 0.75 * span
-local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
-local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
 local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
@@ -423,25 +459,21 @@ local once_ms = 2592000000
 local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
-local counters, dirty, how_to_write, foreign = {}, {}, {}, 0
-local function read_arrival(value, wide)
+local counters, foreign = {}, 0
+local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
 if number and number % 1 == 0 then
 local distance = ((number < 0 and -number or number) - at) % span
 if distance <= passed then
-counter.ahead = wide and ceil(distance / 1024) or distance
+counter.ahead = distance
 counter.debt = number < 0
-if distance > 0 and number > 0 and not wide then counter.stored = number end
 end
+if number >= 0 then counter.stored = number end
 elseif value then
-local instant = byte(value) == 119 and tonumber(string.sub(value, 2))
-if instant and instant % 1 == 0 then
-local distance = (instant < 0 and -instant or instant) - at_wide
-if distance > 0 and (wide or distance < passed / 1024) then
-counter.ahead = wide and distance or distance * 1024
-counter.debt = instant < 0
-end
+local ahead, debt = read_wide(value)
+if ahead then
+counter.ahead, counter.debt = ahead, debt
 else
 foreign = foreign + 1
 end
@@ -474,7 +506,7 @@ if not (time >= 0 and time <= span and is_whole(cost)) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
-if time > now_ms then time = now_ms end
+if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
 counter.used = counter.used + cost
@@ -521,7 +553,7 @@ local counter = counters[key]
 if not counter then
 local value = values[key]
 if kind <= 2 then
-counter = read_arrival(value, kind == 2)
+counter = read_arrival(value)
 elseif kind == 3 then
 local ends, count = read_packed(value, 67, '<Bdd', 17)
 counter = { ends = ends, count = count }
@@ -535,11 +567,11 @@ counters[key] = counter
 end
 if kind == 3 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
-if counter.ends > latest then counter.ends = latest end
+if counter.ends > latest then counter.ends, counter.misfit = latest, true end
 if counter.ends <= now_ms then counter.count = 0 end
 elseif kind == 4 then
 local latest = aligned_end(a) + a
-if counter.idle > latest then counter.idle = latest end
+if counter.idle > latest then counter.idle, counter.misfit = latest, true end
 if now_ms >= counter.idle then
 counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
 elseif now_ms >= counter.idle - a then
@@ -552,7 +584,7 @@ return counter
 end
 local function clamp(counter, tolerance)
 if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
-counter.ahead, counter.debt, counter.stored = tolerance, nil, nil
+counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
 end
 end
 local function look(kind, counter, cost, capacity, a, b)
@@ -589,7 +621,6 @@ if kind <= 2 then
 local after = counter.ahead + a
 if after <= b then
 counter.ahead, counter.debt = after, nil
-if counter.stored then counter.added = (counter.added or 0) + a end
 else
 counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
 end
@@ -604,28 +635,28 @@ if bounded > 0 then add_entry(counter, bounded, a) end
 end
 end
 local function life_until(instant_ms)
-return format('%.0f', ceil(instant_ms - now_ms) + slack_ms)
-end
-local function arrival_text(counter, wide)
-local sign = counter.debt and '-' or ''
-if wide then return 'w' .. sign .. format('%.0f', at_wide + counter.ahead) end
-return sign .. format('%.0f', (at + counter.ahead) % span)
+return ceil(instant_ms - now_ms) + slack_ms
 end
 local function log_text(counter)
 local parts, entries = { 'L' }, counter.entries
 for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
 return table.concat(parts)
 end
-local function write(kind, name, counter, a, c, life_ms)
-if kind <= 2 then
-local before, added = counter.stored, counter.added
-if before and added and before + added < span then
-if type(redis.pcall('INCRBY', name, format('%.0f', added))) == 'number' then
-if floor(before / c) ~= floor((before + added) / c) then call('PEXPIRE', name, format('%.0f', life_ms)) end
-return
+local function write_arrival(name, counter, life_ms)
+local arrival = (at + counter.ahead) % span
+local before = counter.stored
+if counter.debt then
+call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
+elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
+or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
+call('SET', name, arrival, 'PX', life_ms)
 end
 end
-call('SET', name, arrival_text(counter, kind == 2), 'PX', format('%.0f', life_ms))
+local function write(kind, name, counter, a, life_ms)
+if kind == 1 then
+write_arrival(name, counter, life_ms)
+elseif kind == 2 then
+call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
 elseif kind == 3 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
@@ -634,27 +665,29 @@ else
 call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
 end
 end
-local function touch(key, kind, a, c, life_ms)
-if not how_to_write[key] then dirty[#dirty + 1] = key end
-how_to_write[key] = { kind, a, c, life_ms }
+local dirty, kind_of, a_of, life_of = {}, {}, {}, {}
+local function touch(key, kind, a, life_ms)
+if not kind_of[key] then dirty[#dirty + 1] = key end
+kind_of[key], a_of[key], life_of[key] = kind, a, life_ms
 end
 local function write_all()
 for i = 1, #dirty do
 local key = dirty[i]
-local kind, a, c, life_ms = unpack(how_to_write[key])
-write(kind, KEYS[key], counters[key], a, c, life_ms)
+write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
 end
 end
 local function blocked_for(key, block_for_ms)
-local until_us = key > 0 and tonumber(values[key] or 0) or 0
-if not is_whole(until_us) or until_us <= now_us then return 0 end
-return math.min(ceil((until_us - now_us) / 1000), ceil(block_for_ms))
+local until_us = tonumber(values[key] or 0) or 0
+if not is_whole(until_us) or until_us <= now_us then return 0, false end
+local left_ms = ceil((until_us - now_us) / 1000)
+if left_ms > block_for_ms then return block_for_ms, true end
+return left_ms, false
 end
 local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-call('PEXPIRE', KEYS[looked_at], format('%.0f', once_ms))
+call('PEXPIRE', KEYS[looked_at], once_ms)
 return 1
 end
 local function count_foreign()
@@ -680,7 +713,7 @@ if not within_bounds(kind, a, c, life_ms) then reply[start + 1] = 4 end
 local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
 local last = #reply
 reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
-reply[last + 5] = blocked_for(block_key, block_for_ms)
+reply[last + 5] = block_key > 0 and blocked_for(block_key, block_for_ms) or 0
 end
 end
 reply[3] = count_foreign()
@@ -689,7 +722,7 @@ return reply
   },
   /** Takes costs from counters of arrival times, one window each: the commonest request, many at once. */
   takeArrivals: {
-    digest: "1b98184ab64f6a3f3e5e507f6dc0518aad07a430",
+    digest: "5a007bf8f1d9d85901b5705b3db210c4900040fd",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -698,17 +731,31 @@ if late_us > 0 and now_us > late_us then return { now_us, 1 } end
 local floor = math.floor
 local span = 9007199254740992
 local passed = 0.75 * span
-local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
-local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
 local call, try, byte = redis.call, redis.pcall, string.byte
-local worth_text, worth, tolerance, renewal, life = {}, {}, {}, {}, {}
+local worth_text, worth, tolerance, life = {}, {}, {}, {}
+local longest = 0
 for rate = 1, ARGV[3] + 0 do
-local first = 4 * rate
+local first = 3 * rate + 1
 worth_text[rate] = ARGV[first]
 worth[rate] = ARGV[first] + 0
 tolerance[rate] = ARGV[first + 1] + 0
-renewal[rate] = ARGV[first + 2] + 0
-life[rate] = ARGV[first + 3]
+life[rate] = ARGV[first + 2]
+if life[rate] + 0 > longest then longest = life[rate] + 0 end
 end
 local values = call('MGET', unpack(KEYS))
 local reply = { now_us, 0, 0, 0 }
@@ -722,47 +769,37 @@ end
 if absent then foreign = call('EXISTS', unpack(absent)) end
 local looked_at = now_us % #KEYS + 1
 if values[looked_at] and call('PTTL', KEYS[looked_at]) == -1 then
-call('PEXPIRE', KEYS[looked_at], life[1])
+call('PEXPIRE', KEYS[looked_at], longest)
 reply[4] = 1
 end
 local checks = ARGV[2]
 for i = 1, #checks / 2 do
 local rate, key = byte(checks, 2 * i - 1, 2 * i)
 local value, most = values[key], tolerance[rate]
-local from, before = 0, nil
+local from, before, debt = 0, nil, false
 if value then
 local number = tonumber(value)
 if number and number % 1 == 0 then
-if number >= 0 then
-before = number
-local distance = (number - at) % span
-if distance <= passed then
-if distance <= most then from = distance else from, before = most, nil end
-end
+if number >= 0 then before = number else debt = true end
+from = ((debt and -number or number) - at) % span
+if from > passed then from = 0 end
 else
-local distance = (-number - at) % span
-if distance <= passed then from = distance <= 2 * most and distance or most end
-end
-else
-local wide = byte(value) == 119 and tonumber(string.sub(value, 2))
-if wide and wide % 1 == 0 then
-local distance = (wide < 0 and -wide or wide) - at_wide
-if distance > 0 and distance < passed / 1024 then
-from = distance * 1024
-if from > most and not (wide < 0 and from <= 2 * most) then from = most end
-end
-else
-foreign = foreign + 1
+from, debt = read_wide(value)
+if not from then
+from, foreign = 0, foreign + 1
 end
 end
 end
+local misfit = from > most and not (debt and from <= 2 * most)
+if misfit then from, before = most, nil end
 reply[i + 4] = from
 local after = from + worth[rate]
-if after <= most then
+if after <= most or misfit then
+if after > most then after = from end
 local arrival = at + after
 if arrival >= span then arrival = arrival - span end
 local added
-if before and floor(before / renewal[rate]) == floor(arrival / renewal[rate]) then
+if before and floor(before / renewal) == floor(arrival / renewal) then
 added = type(try('INCRBY', KEYS[key], from > 0 and worth_text[rate] or arrival - before)) == 'number'
 end
 if not added then call('SET', KEYS[key], arrival, 'PX', life[rate]) end
@@ -775,7 +812,7 @@ return reply
   },
   /** Takes requests of any windows, each of them all or nothing. */
   take: {
-    digest: "46c350711fab2239c10abe40a080c797566b3e98",
+    digest: "5b54540778b2692364d57dbdaa3366c088bc0535",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -784,8 +821,21 @@ if late_us > 0 and now_us > late_us then return { now_us, 1 } end
 local floor = math.floor
 local span = 9007199254740992
 local passed = 0.75 * span
-local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
-local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
 local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
@@ -794,25 +844,21 @@ local once_ms = 2592000000
 local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
-local counters, dirty, how_to_write, foreign = {}, {}, {}, 0
-local function read_arrival(value, wide)
+local counters, foreign = {}, 0
+local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
 if number and number % 1 == 0 then
 local distance = ((number < 0 and -number or number) - at) % span
 if distance <= passed then
-counter.ahead = wide and ceil(distance / 1024) or distance
+counter.ahead = distance
 counter.debt = number < 0
-if distance > 0 and number > 0 and not wide then counter.stored = number end
 end
+if number >= 0 then counter.stored = number end
 elseif value then
-local instant = byte(value) == 119 and tonumber(string.sub(value, 2))
-if instant and instant % 1 == 0 then
-local distance = (instant < 0 and -instant or instant) - at_wide
-if distance > 0 and (wide or distance < passed / 1024) then
-counter.ahead = wide and distance or distance * 1024
-counter.debt = instant < 0
-end
+local ahead, debt = read_wide(value)
+if ahead then
+counter.ahead, counter.debt = ahead, debt
 else
 foreign = foreign + 1
 end
@@ -845,7 +891,7 @@ if not (time >= 0 and time <= span and is_whole(cost)) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
-if time > now_ms then time = now_ms end
+if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
 counter.used = counter.used + cost
@@ -892,7 +938,7 @@ local counter = counters[key]
 if not counter then
 local value = values[key]
 if kind <= 2 then
-counter = read_arrival(value, kind == 2)
+counter = read_arrival(value)
 elseif kind == 3 then
 local ends, count = read_packed(value, 67, '<Bdd', 17)
 counter = { ends = ends, count = count }
@@ -906,11 +952,11 @@ counters[key] = counter
 end
 if kind == 3 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
-if counter.ends > latest then counter.ends = latest end
+if counter.ends > latest then counter.ends, counter.misfit = latest, true end
 if counter.ends <= now_ms then counter.count = 0 end
 elseif kind == 4 then
 local latest = aligned_end(a) + a
-if counter.idle > latest then counter.idle = latest end
+if counter.idle > latest then counter.idle, counter.misfit = latest, true end
 if now_ms >= counter.idle then
 counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
 elseif now_ms >= counter.idle - a then
@@ -923,7 +969,7 @@ return counter
 end
 local function clamp(counter, tolerance)
 if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
-counter.ahead, counter.debt, counter.stored = tolerance, nil, nil
+counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
 end
 end
 local function look(kind, counter, cost, capacity, a, b)
@@ -960,7 +1006,6 @@ if kind <= 2 then
 local after = counter.ahead + a
 if after <= b then
 counter.ahead, counter.debt = after, nil
-if counter.stored then counter.added = (counter.added or 0) + a end
 else
 counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
 end
@@ -975,28 +1020,28 @@ if bounded > 0 then add_entry(counter, bounded, a) end
 end
 end
 local function life_until(instant_ms)
-return format('%.0f', ceil(instant_ms - now_ms) + slack_ms)
-end
-local function arrival_text(counter, wide)
-local sign = counter.debt and '-' or ''
-if wide then return 'w' .. sign .. format('%.0f', at_wide + counter.ahead) end
-return sign .. format('%.0f', (at + counter.ahead) % span)
+return ceil(instant_ms - now_ms) + slack_ms
 end
 local function log_text(counter)
 local parts, entries = { 'L' }, counter.entries
 for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
 return table.concat(parts)
 end
-local function write(kind, name, counter, a, c, life_ms)
-if kind <= 2 then
-local before, added = counter.stored, counter.added
-if before and added and before + added < span then
-if type(redis.pcall('INCRBY', name, format('%.0f', added))) == 'number' then
-if floor(before / c) ~= floor((before + added) / c) then call('PEXPIRE', name, format('%.0f', life_ms)) end
-return
+local function write_arrival(name, counter, life_ms)
+local arrival = (at + counter.ahead) % span
+local before = counter.stored
+if counter.debt then
+call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
+elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
+or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
+call('SET', name, arrival, 'PX', life_ms)
 end
 end
-call('SET', name, arrival_text(counter, kind == 2), 'PX', format('%.0f', life_ms))
+local function write(kind, name, counter, a, life_ms)
+if kind == 1 then
+write_arrival(name, counter, life_ms)
+elseif kind == 2 then
+call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
 elseif kind == 3 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
@@ -1005,27 +1050,29 @@ else
 call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
 end
 end
-local function touch(key, kind, a, c, life_ms)
-if not how_to_write[key] then dirty[#dirty + 1] = key end
-how_to_write[key] = { kind, a, c, life_ms }
+local dirty, kind_of, a_of, life_of = {}, {}, {}, {}
+local function touch(key, kind, a, life_ms)
+if not kind_of[key] then dirty[#dirty + 1] = key end
+kind_of[key], a_of[key], life_of[key] = kind, a, life_ms
 end
 local function write_all()
 for i = 1, #dirty do
 local key = dirty[i]
-local kind, a, c, life_ms = unpack(how_to_write[key])
-write(kind, KEYS[key], counters[key], a, c, life_ms)
+write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
 end
 end
 local function blocked_for(key, block_for_ms)
-local until_us = key > 0 and tonumber(values[key] or 0) or 0
-if not is_whole(until_us) or until_us <= now_us then return 0 end
-return math.min(ceil((until_us - now_us) / 1000), ceil(block_for_ms))
+local until_us = tonumber(values[key] or 0) or 0
+if not is_whole(until_us) or until_us <= now_us then return 0, false end
+local left_ms = ceil((until_us - now_us) / 1000)
+if left_ms > block_for_ms then return block_for_ms, true end
+return left_ms, false
 end
 local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-call('PEXPIRE', KEYS[looked_at], format('%.0f', once_ms))
+call('PEXPIRE', KEYS[looked_at], once_ms)
 return 1
 end
 local function count_foreign()
@@ -1050,7 +1097,7 @@ local name, text, life_ms, existed = unpack(sets[i])
 if existed and call('PTTL', name) > life_ms then
 call('SET', name, text, 'KEEPTTL')
 else
-call('SET', name, text, 'PX', format('%.0f', life_ms))
+call('SET', name, text, 'PX', life_ms)
 end
 end
 end
@@ -1062,31 +1109,37 @@ if type(record[i]) ~= ((i == 2 or i == 5) and 'string' or 'number') then return 
 end
 return record
 end
-local function note_taken(key, mark_key, kind, counter, cost, capacity, a, b, receipt, life_ms)
+local function note_taken(key, mark_key, kind, counter, cost, a, b, receipt, life_ms)
 local mark = values[mark_key]
 local beginning, given
 if mark then beginning, given = string.match(mark, '^([%w_-]+) (%d+)$') end
 if not beginning then beginning, given = receipt, '0' end
 set_later(mark_key, beginning .. ' ' .. given, life_ms)
-local word = kind <= 2 and ((kind == 2 and at_wide or at) + counter.ahead) or kind == 3 and counter.ends or counter.idle or 0
-return { KEYS[key], KEYS[mark_key], kind, cost, a, b, now_ms, word, beginning, tonumber(given), life_ms }
+local word = kind <= 2 and instant_text(counter.ahead) or kind == 3 and counter.ends or counter.idle or 0
+return { KEYS[key], KEYS[mark_key], kind, cost, a, b, now_ms, word, beginning, tonumber(given) }
 end
+local function never_fits(kind, cost, capacity, a)
+if kind <= 2 then return a >= 1e300 end
+return cost > capacity or kind == 3 and a == 0
+end
+local kinds, groups, charging, keys, block_keys, mark_keys = {}, {}, {}, {}, {}, {}
+local costs, capacities, as, bs, cs, block_fors, lives, curable = {}, {}, {}, {}, {}, {}, {}, {}
 while position <= #plan do
 local steps, flags, id_key, receipt_key, own
 steps, flags, id_key, receipt_key, own, position = unpack_from(head_form, plan, position)
-local first_step = position
 local known = id_key > 0 and values[id_key]
 local remembered
 if known then
 local record = remembered_answer(known)
 if not record then
 foreign = foreign + 1
-elseif record[1] > now_us and (record[2] ~= ARGV[own] or #record == 5 + 5 * steps) then
+elseif record[1] > now_us then
 remembered = record
 end
 end
-if remembered then
-if remembered[2] == ARGV[own] then
+local replayed = remembered and remembered[2] == ARGV[own]
+if remembered and not (replayed and #remembered ~= 5 + 5 * steps) then
+if replayed then
 for i = 3, #remembered do reply[#reply + 1] = remembered[i] end
 else
 reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = 3, now_us, ''
@@ -1096,43 +1149,55 @@ position = position + steps * window_bytes
 else
 local start = #reply
 reply[start + 1], reply[start + 2], reply[start + 3] = 0, now_us, ''
-local refused, bounded = {}, true
-for _ = 1, steps do
-local kind, group, _, key, block_key, _, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
+local last = start + 3
+local denied, refused, bounded = false, nil, true
+for step = 1, steps do
+local kind, group, charges, key, block_key, mark_key, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
 unpack_from(window_form, plan, position)
 position = next_step
 if not within_bounds(kind, a, c, life_ms) then bounded = false end
 local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
-local blocked_ms = blocked_for(block_key, block_for_ms)
-if not fits or blocked_ms > 0 then refused[group] = true end
-local last = #reply
-reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
-reply[last + 5] = blocked_ms
+local blocked_ms, too_long = 0, false
+if block_key > 0 then blocked_ms, too_long = blocked_for(block_key, block_for_ms) end
+if too_long then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end
+if not fits or blocked_ms > 0 then
+if group == 0 then
+denied = true
+else
+refused = refused or {}
+refused[group] = true
+end
+end
+reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4], reply[last + 5] = one, two, three, four, blocked_ms
+last = last + 5
+kinds[step], groups[step], charging[step], keys[step], block_keys[step] = kind, group, charges, key, block_key
+mark_keys[step], costs[step], capacities[step], block_fors[step] = mark_key, cost, capacity, block_for_ms
+as[step], bs[step], cs[step], lives[step] = a, b, c, life_ms
+curable[step] = not fits and blocked_ms == 0 and not never_fits(kind, cost, capacity, a)
 end
 if not bounded then
 reply[start + 1] = 4
 else
-if not refused[0] then reply[start + 1] = 1 end
-local receipt = flags >= 2 and ARGV[own + 2]
+if not denied then reply[start + 1] = 1 end
+if replayed then reply[start + 1], reply[start + 3] = 2, remembered[5] end
+local receipt = not replayed and flags >= 2 and ARGV[own + 2]
 local record = receipt and { id_key > 0 and KEYS[id_key] or '' }
-local reread = first_step
 for step = 1, steps do
-local kind, group, charges, key, block_key, mark_key, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
-unpack_from(window_form, plan, reread)
-reread = next_step
-if refused[0] or refused[group] then
-if block_key > 0 and (group == 0 or not refused[0]) and reply[start + 5 * step + 3] == 0 then
-local counter = counter_of(kind, key, a, c)
-local fits = look(kind, counter, cost, capacity, a, b)
-local never = kind <= 2 and a >= span or kind > 2 and (cost > capacity or kind == 3 and a == 0)
-if not fits and not never then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end
+local kind, group, key, a = kinds[step], groups[step], keys[step], as[step]
+if counters[key].misfit then touch(key, kind, a, lives[step]) end
+if replayed then
+elseif denied or refused and refused[group] then
+if curable[step] and block_keys[step] > 0 and (group == 0 or not denied) then
+local until_us = now_us + block_fors[step] * 1000
+set_later(block_keys[step], format('%.0f', until_us), block_fors[step])
 end
-elseif charges == 1 then
-local counter = counter_of(kind, key, a, c)
-take(kind, counter, cost, capacity, a, b, c)
-touch(key, kind, a, c, life_ms)
+elseif charging[step] == 1 then
+local counter, cost, c = counters[key], costs[step], cs[step]
+take(kind, counter, cost, capacities[step], a, bs[step], c)
+touch(key, kind, a, lives[step])
 if record then
-record[#record + 1] = note_taken(key, mark_key, kind, counter, cost, capacity, a, b, receipt, ARGV[own + 3] + 0)
+record[#record + 1] =
+note_taken(key, mark_keys[step], kind, counter, cost, a, bs[step], receipt, ARGV[own + 3] + 0)
 end
 end
 end
@@ -1140,7 +1205,7 @@ if record and #record > 1 then
 set_later(receipt_key, cmsgpack.pack(record), ARGV[own + 3] + 0)
 reply[start + 3] = receipt
 end
-if id_key > 0 and not refused[0] then
+if id_key > 0 and not denied and not replayed then
 local answer = { now_us + ARGV[own + 1] * 1000, ARGV[own], 2 }
 for i = start + 2, #reply do answer[#answer + 1] = reply[i] end
 set_later(id_key, cmsgpack.pack(answer), ARGV[own + 1] + 0)

@@ -1,4 +1,6 @@
 import type { LimitOutcome, ResolvedLimit, TakeAnswer } from "sluice";
+import { outcomesOf } from "sluice/store";
+import { unused } from "./ask/decode-reply.ts";
 import type { Answer } from "./ask/question.ts";
 import type { PlacedLane } from "./site.ts";
 
@@ -76,15 +78,23 @@ export async function takeAcross(
   const outcomes: LimitOutcome[] = [];
   const held = new Map<Part, Answer>();
   let atMs = 0;
-  const note = (part: Part, answer: Answer, said: readonly LimitOutcome[]): void => {
-    atMs = Math.max(atMs, answer.atMs);
+  const noteOutcomes = (part: Part, said: readonly LimitOutcome[]): void => {
     part.indexes.forEach((index, i) => {
       outcomes[index] = said[i]!;
     });
   };
+  const note = (part: Part, answer: Answer, said: readonly LimitOutcome[]): void => {
+    atMs = Math.max(atMs, answer.atMs);
+    noteOutcomes(part, said);
+  };
   const peek = async (part: Part): Promise<void> => {
     const answer = await asker.peek(part);
     note(part, answer, answer.outcomes);
+  };
+
+  /** A denial stays one where the rest cannot be asked: of that it says only that nothing is known against it. */
+  const peekIfPossible = async (part: Part, denial: Answer): Promise<void> => {
+    await peek(part).catch(() => noteOutcomes(part, unused(part.limits, denial.atMs)));
   };
 
   /** All parts of a group, or none. */
@@ -100,8 +110,11 @@ export async function takeAcross(
         }
         deniers.note(part);
         note(part, answer, answer.outcomes);
-        for (const [one, before] of taken) note(one, before, before.untaken);
-        await Promise.all([giveBack(taken.splice(0)), ...inOrder.slice(i + 1).map(peek)]);
+        for (const [one, before] of taken) note(one, before, outcomesOf(one.limits, before.plan!, false));
+        await Promise.all([
+          giveBack(taken.splice(0)),
+          ...inOrder.slice(i + 1).map((one) => peekIfPossible(one, answer)),
+        ]);
         return false;
       }
     } catch (error) {
@@ -122,16 +135,13 @@ export async function takeAcross(
   const enforced = parts.filter(({ group }) => group === 0);
   const shadowGroups = new Set(parts.map(({ group }) => group).filter((group) => group !== 0));
   const taken = await takeGroup(enforced, shadowGroups.size === 0);
-  try {
-    for (const number of shadowGroups) {
-      const group = parts.filter((part) => part.group === number);
-      if (taken) await takeGroup(group, false);
-      // Under a denial of what is enforced, shadow groups are only looked at.
-      else await Promise.all(group.map(peek));
-    }
-  } catch (error) {
-    await giveBack([...held]);
-    throw error;
+  for (const number of shadowGroups) {
+    const group = parts.filter((part) => part.group === number);
+    // Under a denial of what is enforced, shadow groups are only looked at. One that cannot be asked changes nothing.
+    const asked = taken ? takeGroup(group, false) : Promise.all(group.map(peek));
+    await asked.catch(() => {
+      for (const part of group) noteOutcomes(part, unused(part.limits, atMs));
+    });
   }
   const answers = enforced.map((part) => held.get(part));
   const replayed = taken && answers.length > 0 && answers.every((answer) => answer?.replayed === true);

@@ -52,6 +52,16 @@ export function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number
   return ahead <= 2 * window.toleranceMs ? ahead : window.toleranceMs;
 }
 
+/**
+ * The arrival to keep in place of one that the limit cannot have left behind: it was lowered since, or a clock stepped back.
+ * Undefined where nothing is wrong. A take keeps it even where it denies: otherwise the counter would be found just used up
+ * again and again, until the old limit or the old clock had caught up, and the subject be locked out.
+ */
+export function broughtBack(window: CompiledWindow, arrivalMs: number, nowMs: number): number | undefined {
+  const furthestMs = arrivalMs < 0 ? 2 * window.toleranceMs : window.toleranceMs;
+  return Math.abs(arrivalMs) - nowMs > furthestMs ? nowMs + window.toleranceMs : undefined;
+}
+
 function left(window: CompiledWindow, aheadMs: number): number {
   const units = Math.floor(((window.toleranceMs - aheadMs) * window.source.limit) / window.perMs);
   // The slack is for rounding, not for show; and debt is no negative quantity of requests.
@@ -89,8 +99,9 @@ export interface ArrivalTake {
 }
 
 /**
- * Decides one window for good, into an object that is used again and again, and gives the arrival to keep: the new one
- * if the cost fits, else undefined. The same answers as `decideArrival` without what only several windows need.
+ * Decides one window for good, into an object that is used again and again, and gives the arrival to keep: the new one if the
+ * cost fits, one that was brought back, or undefined where nothing changes. The same answers as `decideArrival` without what
+ * only several windows need.
  */
 export function takeArrival(
   window: CompiledWindow,
@@ -118,7 +129,7 @@ export function takeArrival(
   into.remaining = left(window, ahead);
   into.retryAfterMs = never ? Number.POSITIVE_INFINITY : Math.ceil(waitMs);
   into.resetAfterMs = Math.ceil(ahead);
-  return undefined;
+  return broughtBack(window, arrivalMs, nowMs);
 }
 
 function queuePosition(window: CompiledWindow, aheadAfterMs: number): number {

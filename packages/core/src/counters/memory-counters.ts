@@ -246,6 +246,7 @@ export class MemoryCounters implements CounterStore {
       const { limit, group, subject, cost } = limits[step.limit]!;
       const { window, lo, hi, verdict } = step;
       if (!isTaken(plan, group)) {
+        this.#windows.bringBack(window, foundHolds ? step.at : this.#windows.find(window, lo, hi), nowMs);
         // Under a denial of what is enforced, shadow groups see nothing.
         if (limit.blockForMs > 0 && (group === 0 || !plan.refused.has(0))) {
           if (this.#block(limit, subject, step, nowMs)) foundHolds = false;

@@ -1,6 +1,7 @@
 import {
   type ArrivalTake,
   aheadMs,
+  broughtBack,
   chargeArrival,
   decideArrival,
   giveArrival,
@@ -102,6 +103,13 @@ export class WindowCounters {
     table.setLeft(at, into.remaining / window.capacity);
     table.numbers[at] = arrivalMs;
     return foundAt < 0;
+  }
+
+  /** Brings an arrival back that the limit cannot have left behind. `at` is where the counter was found. */
+  bringBack(window: CompiledWindow, at: number, nowMs: number): void {
+    if (window.kind !== "arrival" || at < 0) return;
+    const { numbers } = this.#arrivals;
+    numbers[at] = broughtBack(window, numbers[at]!, nowMs) ?? numbers[at]!;
   }
 
   /** Takes unconditionally, into bounded debt where it must. True where a counter was placed for it. */

@@ -1,5 +1,6 @@
 import type { CompiledWindow, LimitOutcome, ResolvedLimit, WindowReading } from "sluice";
 import {
+  type ArrivalTake,
   decideArrival,
   decideCount,
   decideSliding,
@@ -12,7 +13,7 @@ import {
   type WindowVerdict,
 } from "sluice/store";
 import type { Answer, Question, Reply } from "./question.ts";
-import { codeOf, kindNumber, worthOf } from "./window-code.ts";
+import { codeOf, unitsPerMs } from "./window-code.ts";
 
 /** What every script says first. */
 export interface ReplyHead {
@@ -37,10 +38,9 @@ export function decodeHead(reply: unknown): ReplyHead {
 export function decodeArrival({ limits }: Question, ahead: number, nowUs: number): Answer {
   const { windows, cost } = limits[0]!;
   const window = windows[0]!;
-  const { tolerance, unitsPerMs } = codeOf(window);
   const aheadMs = ahead / unitsPerMs;
-  const outcome = {
-    fits: "now" as const,
+  const outcome: ArrivalTake & Pick<LimitOutcome, "window"> = {
+    fits: "now",
     window,
     remaining: 0,
     retryAfterMs: 0,
@@ -48,9 +48,10 @@ export function decodeArrival({ limits }: Question, ahead: number, nowUs: number
     queuePosition: 0,
     queueDelayMs: 0,
   };
-  const taken = takeArrival(window, ahead <= tolerance ? aheadMs : -aheadMs, cost, 0, outcome) !== undefined;
+  takeArrival(window, ahead <= codeOf(window).tolerance ? aheadMs : -aheadMs, cost, 0, outcome);
+  const taken = outcome.fits === "now";
   const outcomes = [outcome];
-  return { taken, atMs: nowUs / 1000, outcomes, untaken: outcomes, receipt: undefined, replayed: false, numbers: none };
+  return { taken, atMs: nowUs / 1000, outcomes, plan: undefined, receipt: undefined, replayed: false, numbers: none };
 }
 
 const answers = { denied: 0, taken: 1, takenBefore: 2, conflict: 3, outside: 4 } as const;
@@ -77,10 +78,10 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
         atMs: nowUs / 1000,
         outcomes:
           answer === answers.takenBefore ? allowedAgain(limits, plan) : outcomesOf(limits, plan, operation === "take"),
-        untaken: outcomesOf(limits, plan, false),
+        plan,
         receipt: receipt === "" ? undefined : receipt,
         replayed: answer === answers.takenBefore,
-        numbers: (reply as readonly number[]).slice(begin, at),
+        numbers: operation === "peek" ? (reply as readonly number[]).slice(begin, at) : none,
       },
     };
   });
@@ -109,7 +110,7 @@ const charged: Answer = {
   taken: true,
   atMs: 0,
   outcomes: [],
-  untaken: [],
+  plan: undefined,
   receipt: undefined,
   replayed: false,
   numbers: none,
@@ -138,6 +139,13 @@ function planOf(
   const plan = { steps, refused };
   if (carriesOut) noteBlocks(limits, plan);
   return plan;
+}
+
+/** What limits say whose counters were never used. */
+export function unused(limits: readonly ResolvedLimit[], nowMs: number): LimitOutcome[] {
+  const windows = limits.reduce((sum, limit) => sum + limit.windows.length, 0);
+  const plan = planOf(limits, new Array<number>(numbersPerWindow * windows).fill(0), 0, nowMs, false);
+  return outcomesOf(limits, plan, false);
 }
 
 /** A block is begun by a denial that waiting would cure, and not renewed while it runs: as the script does it. */
@@ -172,14 +180,8 @@ export function verdictOf(
 
 /** On a clock that reads 0 now. Only debt is further ahead than the tolerance, and is marked by its sign. */
 function arrivalVerdict(window: CompiledWindow, cost: number, ahead: number): WindowVerdict {
-  const code = codeOf(window);
-  const aheadMs = ahead / code.unitsPerMs;
-  const verdict = decideArrival(window, ahead <= code.tolerance ? aheadMs : -aheadMs, cost, 0);
-  if (code.kind === kindNumber.arrival || verdict.fits === "never") return verdict;
-  // Wide units are coarser than the algorithm's own: what the script made of them counts.
-  const fits = ahead + worthOf(window, code, cost) <= code.tolerance;
-  if (fits === (verdict.fits === "now")) return verdict;
-  return { ...verdict, fits: fits ? "now" : "later", retryAfterMs: fits ? 0 : Math.max(verdict.retryAfterMs, 1) };
+  const aheadMs = ahead / unitsPerMs;
+  return decideArrival(window, ahead <= codeOf(window).tolerance ? aheadMs : -aheadMs, cost, 0);
 }
 
 /** How each window of a peeked limit stands, for people. */
@@ -201,7 +203,7 @@ function quantitiesOf(
 ): Record<string, number> {
   switch (window.kind) {
     case "arrival":
-      return { aheadMs: one / codeOf(window).unitsPerMs };
+      return { aheadMs: one / unitsPerMs };
     case "count":
       return { count: two };
     case "sliding":

@@ -67,7 +67,7 @@ export function encodeArrivals(questions: readonly Question[], names: KeyNames, 
     checks[at++] = number;
   }
   const args: RedisArgument[] = [String(deadlineMs), checks, String(rates.length)];
-  for (const { worth, tolerance, renewal, life } of rates) args.push(worth, tolerance, renewal, life);
+  for (const { worth, tolerance, life } of rates) args.push(worth, tolerance, life);
   return { keys, args };
 }
 
@@ -96,7 +96,7 @@ export function encodePlan(
     const withOwn = takes && (id !== undefined || receipt !== undefined);
     plan.writeUInt16LE(steps, at);
     plan[at + 2] = (id === undefined ? 0 : 1) + (receipt === undefined ? 0 : 2);
-    plan.writeUInt16LE(takes && id !== undefined ? keys.numberOf(names.requestId(id)) : 0, at + 3);
+    plan.writeUInt16LE(takes && id !== undefined ? keys.numberOf(names.requestId(id, question.idScope)) : 0, at + 3);
     plan.writeUInt16LE(takes && receipt !== undefined ? keys.numberOf(names.receipt(receipt)) : 0, at + 5);
     plan.writeUInt16LE(withOwn ? args.length + 1 : 0, at + 7);
     if (withOwn)
@@ -166,8 +166,8 @@ function shapeOf(
   serverNowMs: number,
 ): readonly [a: number, b: number, c: number, life: number] {
   if (code.kind <= kindNumber.wideArrival) {
-    const worth = operation === "charge" ? worthOf(window, code, cost) : takeWorthOf(window, code, cost);
-    return [worth, code.tolerance, code.renewal, code.lifeMs];
+    const worth = operation === "charge" ? worthOf(window, cost) : takeWorthOf(window, cost);
+    return [worth, code.tolerance, 0, code.lifeMs];
   }
   if (window.calendar !== undefined) {
     // The server's time is known roughly. These bounds hold for this window and the next, so a look back is on the safe side.

@@ -1,4 +1,5 @@
 import type { ResolvedLimit, TakeAnswer } from "sluice";
+import type { TakePlan } from "sluice/store";
 
 /** What is asked of counters that share a slot. Questions of one operation travel together. */
 export interface Question {
@@ -6,6 +7,8 @@ export interface Question {
   readonly limits: readonly ResolvedLimit[];
   /** Take: remembered under this id, bound to the fingerprint. */
   readonly id: string | undefined;
+  /** Tells the parts of one request apart that may end up on the same server; empty where there are none. */
+  readonly idScope?: string | undefined;
   readonly fingerprint: string;
   readonly idTtlMs: number;
   /** Take: the name under which it can be given back, and for how long. Absent: for as long as anything could be. */
@@ -19,9 +22,9 @@ export const operations = ["takeArrival", "take", "peek", "charge"] as const;
 export type Operation = (typeof operations)[number];
 
 export interface Answer extends TakeAnswer {
-  /** How the windows stood before anything was taken, in case what was taken is given back. */
-  readonly untaken: TakeAnswer["outcomes"];
-  /** What the script said of each window, for readings. */
+  /** How the windows stood before anything was taken, in case what was taken is given back. Takes by the general script. */
+  readonly plan: TakePlan | undefined;
+  /** Peeks: what the script said of each window, for readings. */
   readonly numbers: readonly number[];
 }
 

@@ -11,7 +11,7 @@ import { createHash } from "node:crypto";
 export interface KeyNames {
   counter(code: string, subject: string): string;
   mark(code: string, subject: string): string;
-  requestId(id: string): string;
+  requestId(id: string, scope?: string): string;
   receipt(name: string): string;
 }
 
@@ -20,7 +20,7 @@ export function createKeyNames(prefix: string): KeyNames {
   return {
     counter: (code, subject) => begin + code + colon + safe(subject),
     mark: (code, subject) => `${prefix}:${code}!${safe(subject)}`,
-    requestId: (id) => `${prefix}:i:${safe(id)}`,
+    requestId: (id, scope = "") => `${prefix}:i${scope}:${safe(id)}`,
     receipt: (name) => `${prefix}:r:${name}`,
   };
 }

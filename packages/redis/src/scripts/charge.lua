@@ -24,7 +24,7 @@ while position <= #plan do
       local counter = counter_of(kind, key, a, c)
       look(kind, counter, cost, capacity, a, b)
       take(kind, counter, cost, capacity, a, b, c)
-      touch(key, kind, a, c, life_ms)
+      touch(key, kind, a, life_ms)
     end
   end
   reply[#reply + 1] = answer

@@ -13,25 +13,25 @@ local function text_of(name)
 end
 
 -- Only what has not drained of the stretch of time that the cost is worth, less what was given to the counter since.
-local function give_arrival(name, wide, cost_worth, tolerance, word, given_since)
+local function give_arrival(name, cost_worth, tolerance, word, given_since)
   local value = text_of(name)
-  local text = value and (byte(value) == 119 and string.sub(value, 2) or value)
-  local number = tonumber(text or '')
-  if not number or number % 1 ~= 0 or wide ~= (byte(value) == 119) then return nil end
-  local here, taken, ends = wide and at_wide or at, nil, nil
+  local ms, units = string.match(word, '^(%d+):(%d+)$')
+  if not value or not ms then return nil end
+  local number, ends, debt = tonumber(value), nil, nil
+  local wide = not (number and number % 1 == 0)
   if wide then
-    taken, ends = word - here, math.abs(number) - here
+    ends, debt = read_wide(value)
   else
-    taken, ends = (word - here) % span, (math.abs(number) - here) % span
-    if taken > passed or ends > passed then return nil end
+    ends, debt = (math.abs(number) - at) % span, number < 0
   end
+  if not ends or ends > passed and not wide then return nil end
+  local taken = (ms - whole_ms) * 1048576 + (units - within_ms)
   local still = taken - given_since
   if taken <= 0 or still <= 0 or ends < still then return nil end
   local given = math.min(cost_worth, still)
   local left = ends - given
-  local sign = number < 0 and left > tolerance and '-' or ''
-  local instant = format('%.0f', wide and here + left or (here + left) % span)
-  return (wide and 'w' or '') .. sign .. instant, given
+  local sign = debt and left > tolerance and '-' or ''
+  return wide and 'w' .. sign .. instant_text(left) or sign .. format('%.0f', (at + left) % span), given
 end
 
 local function give_count(name, cost, ends)
@@ -76,17 +76,17 @@ call('DEL', KEYS[1])
 local readable, record = pcall(cmsgpack.unpack, held)
 if not readable or type(record) ~= 'table' then return { now_us, 0, 0 } end
 for i = 2, #record do
-  if type(record[i]) ~= 'table' or #record[i] ~= 11 then return { now_us, 0, 0 } end
+  if type(record[i]) ~= 'table' or #record[i] ~= 10 then return { now_us, 0, 0 } end
 end
 local any = 0
 for i = 2, #record do
-  local name, mark_name, kind, cost, a, b, taken_ms, word, beginning, given_before, life_ms = unpack(record[i])
+  local name, mark_name, kind, cost, a, b, taken_ms, word, beginning, given_before = unpack(record[i])
   local mark = text_of(mark_name)
   local begun, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
   if begun == beginning then
     local text, given
     if kind <= 2 then
-      text, given = give_arrival(name, kind == 2, a, b, word, given_text - given_before)
+      text, given = give_arrival(name, a, b, word, given_text - given_before)
     elseif kind == 3 then
       text, given = give_count(name, cost, word)
     elseif kind == 4 then
@@ -98,7 +98,7 @@ for i = 2, #record do
       any = 1
       call('SET', name, text, 'KEEPTTL')
       if given > 0 then
-        call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'PX', format('%.0f', life_ms))
+        call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'KEEPTTL')
       end
     end
   end

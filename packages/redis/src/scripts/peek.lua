@@ -21,7 +21,7 @@ while position <= #plan do
     local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
     local last = #reply
     reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
-    reply[last + 5] = blocked_for(block_key, block_for_ms)
+    reply[last + 5] = block_key > 0 and blocked_for(block_key, block_for_ms) or 0
   end
 end
 reply[3] = count_foreign()

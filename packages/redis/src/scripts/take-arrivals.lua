@@ -4,22 +4,23 @@
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the checks, two bytes each: number of its rate, number of its key
 --- ARGV[3]: how many rates there are
---- ARGV[4]: the rates, four arguments each: what the cost is worth, tolerance, how often the end is renewed (all in units
----          of arrival time), and life in milliseconds
+--- ARGV[4]: the rates, three arguments each: what the cost is worth and tolerance, in units of arrival time, and life in
+---          milliseconds
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, ahead… }: how far ahead of now each check found
 ---          its counter, in units. It was taken if ahead + worth is within the tolerance.
 --- include: server-time, refuse-when-late, arrival-units
 
 local call, try, byte = redis.call, redis.pcall, string.byte
 
-local worth_text, worth, tolerance, renewal, life = {}, {}, {}, {}, {}
+local worth_text, worth, tolerance, life = {}, {}, {}, {}
+local longest = 0
 for rate = 1, ARGV[3] + 0 do
-  local first = 4 * rate
+  local first = 3 * rate + 1
   worth_text[rate] = ARGV[first]
   worth[rate] = ARGV[first] + 0
   tolerance[rate] = ARGV[first + 1] + 0
-  renewal[rate] = ARGV[first + 2] + 0
-  life[rate] = ARGV[first + 3]
+  life[rate] = ARGV[first + 2]
+  if life[rate] + 0 > longest then longest = life[rate] + 0 end
 end
 
 -- Everything that could be wrong is looked at before the first write. A counter that is asked for several times in one call
@@ -40,7 +41,7 @@ if absent then foreign = call('EXISTS', unpack(absent)) end
 -- One counter of every call is asked for its end, and is given one if it has none.
 local looked_at = now_us % #KEYS + 1
 if values[looked_at] and call('PTTL', KEYS[looked_at]) == -1 then
-  call('PEXPIRE', KEYS[looked_at], life[1])
+  call('PEXPIRE', KEYS[looked_at], longest)
   reply[4] = 1
 end
 
@@ -48,44 +49,34 @@ local checks = ARGV[2]
 for i = 1, #checks / 2 do
   local rate, key = byte(checks, 2 * i - 1, 2 * i)
   local value, most = values[key], tolerance[rate]
-  -- How far ahead of now it is, and what it can be added to where it is. Further ahead than the limit allows cannot be by this
-  -- limit, or not by this clock, unless it is debt: then it is just used up.
-  local from, before = 0, nil
+  -- How far ahead of now it is, and what it can be added to where it is.
+  local from, before, debt = 0, nil, false
   if value then
     local number = tonumber(value)
     if number and number % 1 == 0 then
-      if number >= 0 then
-        before = number
-        local distance = (number - at) % span
-        if distance <= passed then
-          if distance <= most then from = distance else from, before = most, nil end
-        end
-      else
-        local distance = (-number - at) % span
-        if distance <= passed then from = distance <= 2 * most and distance or most end
-      end
+      if number >= 0 then before = number else debt = true end
+      from = ((debt and -number or number) - at) % span
+      if from > passed then from = 0 end
     else
-      local wide = byte(value) == 119 and tonumber(string.sub(value, 2))
-      if wide and wide % 1 == 0 then
-        local distance = (wide < 0 and -wide or wide) - at_wide
-        if distance > 0 and distance < passed / 1024 then
-          from = distance * 1024
-          if from > most and not (wide < 0 and from <= 2 * most) then from = most end
-        end
-      else
-        foreign = foreign + 1
+      from, debt = read_wide(value)
+      if not from then
+        from, foreign = 0, foreign + 1
       end
     end
   end
+  -- Further ahead than the limit allows cannot be by this limit, or not by this clock, unless it is debt. It is brought back to
+  -- just used up, for good: otherwise it would be so until that clock or that limit had caught up.
+  local misfit = from > most and not (debt and from <= 2 * most)
+  if misfit then from, before = most, nil end
   reply[i + 4] = from
   local after = from + worth[rate]
-  if after <= most then
+  if after <= most or misfit then
+    if after > most then after = from end
     local arrival = at + after
     if arrival >= span then arrival = arrival - span end
     local added
-    -- The end is renewed where the arrival passes a multiple of `renewal`. Digits that Lua reads and the server does not, such as
-    -- 1e5, are not ours and are written over.
-    if before and floor(before / renewal[rate]) == floor(arrival / renewal[rate]) then
+    -- Digits that Lua reads and the server does not, such as 1e5, are not ours and are written over.
+    if before and floor(before / renewal) == floor(arrival / renewal) then
       added = type(try('INCRBY', KEYS[key], from > 0 and worth_text[rate] or arrival - before)) == 'number'
     end
     if not added then call('SET', KEYS[key], arrival, 'PX', life[rate]) end

@@ -28,7 +28,7 @@ local function write_texts()
     if existed and call('PTTL', name) > life_ms then
       call('SET', name, text, 'KEEPTTL')
     else
-      call('SET', name, text, 'PX', format('%.0f', life_ms))
+      call('SET', name, text, 'PX', life_ms)
     end
   end
 end
@@ -44,32 +44,42 @@ local function remembered_answer(value)
 end
 
 -- What a receipt needs to know of a window, and the mark by which it finds out what happened since.
-local function note_taken(key, mark_key, kind, counter, cost, capacity, a, b, receipt, life_ms)
+local function note_taken(key, mark_key, kind, counter, cost, a, b, receipt, life_ms)
   local mark = values[mark_key]
   local beginning, given
   if mark then beginning, given = string.match(mark, '^([%w_-]+) (%d+)$') end
   if not beginning then beginning, given = receipt, '0' end
   set_later(mark_key, beginning .. ' ' .. given, life_ms)
-  local word = kind <= 2 and ((kind == 2 and at_wide or at) + counter.ahead) or kind == 3 and counter.ends or counter.idle or 0
-  return { KEYS[key], KEYS[mark_key], kind, cost, a, b, now_ms, word, beginning, tonumber(given), life_ms }
+  local word = kind <= 2 and instant_text(counter.ahead) or kind == 3 and counter.ends or counter.idle or 0
+  return { KEYS[key], KEYS[mark_key], kind, cost, a, b, now_ms, word, beginning, tonumber(given) }
 end
+
+-- Waiting does not help: the cost is more than the window ever holds, or more than is left of a one-off quota.
+local function never_fits(kind, cost, capacity, a)
+  if kind <= 2 then return a >= 1e300 end
+  return cost > capacity or kind == 3 and a == 0
+end
+
+-- The windows of the request at hand, in numbered lists that are used again for the next one.
+local kinds, groups, charging, keys, block_keys, mark_keys = {}, {}, {}, {}, {}, {}
+local costs, capacities, as, bs, cs, block_fors, lives, curable = {}, {}, {}, {}, {}, {}, {}, {}
 
 while position <= #plan do
   local steps, flags, id_key, receipt_key, own
   steps, flags, id_key, receipt_key, own, position = unpack_from(head_form, plan, position)
-  local first_step = position
   local known = id_key > 0 and values[id_key]
   local remembered
   if known then
     local record = remembered_answer(known)
     if not record then
       foreign = foreign + 1
-    elseif record[1] > now_us and (record[2] ~= ARGV[own] or #record == 5 + 5 * steps) then
+    elseif record[1] > now_us then
       remembered = record
     end
   end
-  if remembered then
-    if remembered[2] == ARGV[own] then
+  local replayed = remembered and remembered[2] == ARGV[own]
+  if remembered and not (replayed and #remembered ~= 5 + 5 * steps) then
+    if replayed then
       for i = 3, #remembered do reply[#reply + 1] = remembered[i] end
     else
       reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = 3, now_us, ''
@@ -79,44 +89,58 @@ while position <= #plan do
   else
     local start = #reply
     reply[start + 1], reply[start + 2], reply[start + 3] = 0, now_us, ''
-    local refused, bounded = {}, true
-    for _ = 1, steps do
-      local kind, group, _, key, block_key, _, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
+    local last = start + 3
+    local denied, refused, bounded = false, nil, true
+    for step = 1, steps do
+      local kind, group, charges, key, block_key, mark_key, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
         unpack_from(window_form, plan, position)
       position = next_step
       if not within_bounds(kind, a, c, life_ms) then bounded = false end
       local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
-      local blocked_ms = blocked_for(block_key, block_for_ms)
-      if not fits or blocked_ms > 0 then refused[group] = true end
-      local last = #reply
-      reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
-      reply[last + 5] = blocked_ms
+      local blocked_ms, too_long = 0, false
+      if block_key > 0 then blocked_ms, too_long = blocked_for(block_key, block_for_ms) end
+      if too_long then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end
+      if not fits or blocked_ms > 0 then
+        if group == 0 then
+          denied = true
+        else
+          refused = refused or {}
+          refused[group] = true
+        end
+      end
+      reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4], reply[last + 5] = one, two, three, four, blocked_ms
+      last = last + 5
+      kinds[step], groups[step], charging[step], keys[step], block_keys[step] = kind, group, charges, key, block_key
+      mark_keys[step], costs[step], capacities[step], block_fors[step] = mark_key, cost, capacity, block_for_ms
+      as[step], bs[step], cs[step], lives[step] = a, b, c, life_ms
+      -- A denial that waiting would cure begins a block, unless one lasts.
+      curable[step] = not fits and blocked_ms == 0 and not never_fits(kind, cost, capacity, a)
     end
     if not bounded then
       reply[start + 1] = 4
     else
-      if not refused[0] then reply[start + 1] = 1 end
-      local receipt = flags >= 2 and ARGV[own + 2]
+      if not denied then reply[start + 1] = 1 end
+      if replayed then reply[start + 1], reply[start + 3] = 2, remembered[5] end
+      local receipt = not replayed and flags >= 2 and ARGV[own + 2]
       local record = receipt and { id_key > 0 and KEYS[id_key] or '' }
-      local reread = first_step
       for step = 1, steps do
-        local kind, group, charges, key, block_key, mark_key, cost, capacity, a, b, c, block_for_ms, life_ms, next_step =
-          unpack_from(window_form, plan, reread)
-        reread = next_step
-        if refused[0] or refused[group] then
-          -- A denial that waiting would cure begins a block; under a denial of what is enforced, shadow groups see nothing.
-          if block_key > 0 and (group == 0 or not refused[0]) and reply[start + 5 * step + 3] == 0 then
-            local counter = counter_of(kind, key, a, c)
-            local fits = look(kind, counter, cost, capacity, a, b)
-            local never = kind <= 2 and a >= span or kind > 2 and (cost > capacity or kind == 3 and a == 0)
-            if not fits and not never then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end
+        local kind, group, key, a = kinds[step], groups[step], keys[step], as[step]
+        if counters[key].misfit then touch(key, kind, a, lives[step]) end
+        if replayed then
+          -- It was taken before, and by other windows: those of today are only looked at.
+        elseif denied or refused and refused[group] then
+          -- Under a denial of what is enforced, shadow groups see nothing.
+          if curable[step] and block_keys[step] > 0 and (group == 0 or not denied) then
+            local until_us = now_us + block_fors[step] * 1000
+            set_later(block_keys[step], format('%.0f', until_us), block_fors[step])
           end
-        elseif charges == 1 then
-          local counter = counter_of(kind, key, a, c)
-          take(kind, counter, cost, capacity, a, b, c)
-          touch(key, kind, a, c, life_ms)
+        elseif charging[step] == 1 then
+          local counter, cost, c = counters[key], costs[step], cs[step]
+          take(kind, counter, cost, capacities[step], a, bs[step], c)
+          touch(key, kind, a, lives[step])
           if record then
-            record[#record + 1] = note_taken(key, mark_key, kind, counter, cost, capacity, a, b, receipt, ARGV[own + 3] + 0)
+            record[#record + 1] =
+              note_taken(key, mark_keys[step], kind, counter, cost, a, bs[step], receipt, ARGV[own + 3] + 0)
           end
         end
       end
@@ -124,7 +148,7 @@ while position <= #plan do
         set_later(receipt_key, cmsgpack.pack(record), ARGV[own + 3] + 0)
         reply[start + 3] = receipt
       end
-      if id_key > 0 and not refused[0] then
+      if id_key > 0 and not denied and not replayed then
         local answer = { now_us + ARGV[own + 1] * 1000, ARGV[own], 2 }
         for i = start + 2, #reply do answer[#answer + 1] = reply[i] end
         set_later(id_key, cmsgpack.pack(answer), ARGV[own + 1] + 0)

@@ -4,8 +4,27 @@
 local floor = math.floor
 local span = 9007199254740992
 local passed = 0.75 * span
-local at = floor(now_us / 1000) % 8589934592 * 1048576 + floor(now_us % 1000 * 1048.576)
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
 
--- Windows that reach further than 24 days keep units of 2^-10 ms since 1970 instead, written `w…`. Either form is read by
--- either kind of window, so that an edited limit keeps its counters.
-local at_wide = floor(now_us / 1000) * 1024 + floor(now_us % 1000 * 1.024)
+-- The end of a key is put off when its arrival passes a multiple of this, a minute. In between the arrival grows by less than
+-- that, and a key's life exceeds what it is ahead by more. The same for every limit, or an edit would change the count.
+local renewal = 62914560000
+
+-- Windows that reach further than 12 days keep milliseconds since 1970 and units within one instead: `w1700000000000:524288`.
+-- Either form is read by either kind of window, so that an edited limit keeps its counters. How far ahead, and whether it is
+-- debt; nil for what is none of ours.
+local function read_wide(value)
+  local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+  if not sign then return nil end
+  local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+  return distance > 0 and distance or 0, sign == '-'
+end
+
+-- An instant so far ahead of now, as `ms:units`.
+local function instant_text(ahead)
+  local units = within_ms + ahead
+  local ms = floor(units / 1048576)
+  return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end

@@ -5,8 +5,8 @@
 --   head    steps, flags (1 id, 2 receipt), key of the id, key of the receipt, first of its own arguments
 --   window  kind, group, whether it charges, keys of the counter, its block and its receipts' mark,
 --           cost, capacity, a, b, c, block_for_ms, life_ms
---   kinds   1 arrival    capacity: what it is worth  a: what the cost is worth  b: tolerance  c: renewal of the end
---           2 the same in wide units
+--   kinds   1 arrival    capacity: what it is worth  a: what the cost is worth  b: tolerance
+--           2 the same, kept in the form for windows that reach far
 --           3 count      a: per_ms, 0 for a one-off quota, −1 for a calendar's, which ends at b, the next at c, began at life
 --           4 sliding    a: per_ms
 --           5 log        a: per_ms
@@ -20,26 +20,22 @@ local slack_ms = 1000
 local exact_entries = 256
 
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
-local counters, dirty, how_to_write, foreign = {}, {}, {}, 0
+local counters, foreign = {}, 0
 
-local function read_arrival(value, wide)
+local function read_arrival(value)
   local counter = { ahead = 0 }
   local number = value and tonumber(value)
   if number and number % 1 == 0 then
     local distance = ((number < 0 and -number or number) - at) % span
     if distance <= passed then
-      counter.ahead = wide and ceil(distance / 1024) or distance
+      counter.ahead = distance
       counter.debt = number < 0
-      if distance > 0 and number > 0 and not wide then counter.stored = number end
     end
+    if number >= 0 then counter.stored = number end
   elseif value then
-    local instant = byte(value) == 119 and tonumber(string.sub(value, 2))
-    if instant and instant % 1 == 0 then
-      local distance = (instant < 0 and -instant or instant) - at_wide
-      if distance > 0 and (wide or distance < passed / 1024) then
-        counter.ahead = wide and distance or distance * 1024
-        counter.debt = instant < 0
-      end
+    local ahead, debt = read_wide(value)
+    if ahead then
+      counter.ahead, counter.debt = ahead, debt
     else
       foreign = foreign + 1
     end
@@ -77,7 +73,7 @@ local function read_log(value)
       return { entries = {}, first = 1, used = 0 }
     end
     -- By a clock that was set back since, it has not happened yet.
-    if time > now_ms then time = now_ms end
+    if time > now_ms then time, counter.misfit = now_ms, true end
     entries[#entries + 1] = time
     entries[#entries + 1] = cost
     counter.used = counter.used + cost
@@ -125,14 +121,15 @@ local function aligned_end(per_ms)
   return (floor(floor(now_ms) / per_ms) + 1) * per_ms
 end
 
--- The window as it stands now. No window ends later than one that begins now: where it says so the clock was set back, and
--- nobody is locked out for that.
+-- The window as it stands now. No window ends later than one that begins now: where it says so the clock was set back. Such a
+-- misfit is brought back, and a take writes that down even where it denies: otherwise it would be found so again and again,
+-- until the clock had caught up, and the subject be locked out.
 local function counter_of(kind, key, a, c)
   local counter = counters[key]
   if not counter then
     local value = values[key]
     if kind <= 2 then
-      counter = read_arrival(value, kind == 2)
+      counter = read_arrival(value)
     elseif kind == 3 then
       local ends, count = read_packed(value, 67, '<Bdd', 17)
       counter = { ends = ends, count = count }
@@ -146,11 +143,11 @@ local function counter_of(kind, key, a, c)
   end
   if kind == 3 then
     local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
-    if counter.ends > latest then counter.ends = latest end
+    if counter.ends > latest then counter.ends, counter.misfit = latest, true end
     if counter.ends <= now_ms then counter.count = 0 end
   elseif kind == 4 then
     local latest = aligned_end(a) + a
-    if counter.idle > latest then counter.idle = latest end
+    if counter.idle > latest then counter.idle, counter.misfit = latest, true end
     if now_ms >= counter.idle then
       counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
     elseif now_ms >= counter.idle - a then
@@ -165,7 +162,7 @@ end
 -- An arrival that this limit, or this clock, cannot have left behind means: just used up.
 local function clamp(counter, tolerance)
   if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
-    counter.ahead, counter.debt, counter.stored = tolerance, nil, nil
+    counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
   end
 end
 
@@ -210,7 +207,6 @@ local function take(kind, counter, cost, capacity, a, b, c)
     local after = counter.ahead + a
     if after <= b then
       counter.ahead, counter.debt = after, nil
-      if counter.stored then counter.added = (counter.added or 0) + a end
     else
       counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
     end
@@ -226,13 +222,7 @@ local function take(kind, counter, cost, capacity, a, b, c)
 end
 
 local function life_until(instant_ms)
-  return format('%.0f', ceil(instant_ms - now_ms) + slack_ms)
-end
-
-local function arrival_text(counter, wide)
-  local sign = counter.debt and '-' or ''
-  if wide then return 'w' .. sign .. format('%.0f', at_wide + counter.ahead) end
-  return sign .. format('%.0f', (at + counter.ahead) % span)
+  return ceil(instant_ms - now_ms) + slack_ms
 end
 
 local function log_text(counter)
@@ -241,16 +231,23 @@ local function log_text(counter)
   return table.concat(parts)
 end
 
-local function write(kind, name, counter, a, c, life_ms)
-  if kind <= 2 then
-    local before, added = counter.stored, counter.added
-    if before and added and before + added < span then
-      if type(redis.pcall('INCRBY', name, format('%.0f', added))) == 'number' then
-        if floor(before / c) ~= floor((before + added) / c) then call('PEXPIRE', name, format('%.0f', life_ms)) end
-        return
-      end
-    end
-    call('SET', name, arrival_text(counter, kind == 2), 'PX', format('%.0f', life_ms))
+-- What can be added to where it is keeps its end, unless that has to be put off.
+local function write_arrival(name, counter, life_ms)
+  local arrival = (at + counter.ahead) % span
+  local before = counter.stored
+  if counter.debt then
+    call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
+  elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
+    or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
+    call('SET', name, arrival, 'PX', life_ms)
+  end
+end
+
+local function write(kind, name, counter, a, life_ms)
+  if kind == 1 then
+    write_arrival(name, counter, life_ms)
+  elseif kind == 2 then
+    call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
   elseif kind == 3 then
     call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
   elseif kind == 4 then
@@ -260,25 +257,28 @@ local function write(kind, name, counter, a, c, life_ms)
   end
 end
 
--- Remembers that a counter has to be written, and how.
-local function touch(key, kind, a, c, life_ms)
-  if not how_to_write[key] then dirty[#dirty + 1] = key end
-  how_to_write[key] = { kind, a, c, life_ms }
+-- Counters that have to be written, and how.
+local dirty, kind_of, a_of, life_of = {}, {}, {}, {}
+
+local function touch(key, kind, a, life_ms)
+  if not kind_of[key] then dirty[#dirty + 1] = key end
+  kind_of[key], a_of[key], life_of[key] = kind, a, life_ms
 end
 
 local function write_all()
   for i = 1, #dirty do
     local key = dirty[i]
-    local kind, a, c, life_ms = unpack(how_to_write[key])
-    write(kind, KEYS[key], counters[key], a, c, life_ms)
+    write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
   end
 end
 
--- For how many milliseconds a block still lasts: never longer than one that begins now.
+-- For how many milliseconds a block still lasts: never longer than one that begins now. Where it says so, the clock was set back.
 local function blocked_for(key, block_for_ms)
-  local until_us = key > 0 and tonumber(values[key] or 0) or 0
-  if not is_whole(until_us) or until_us <= now_us then return 0 end
-  return math.min(ceil((until_us - now_us) / 1000), ceil(block_for_ms))
+  local until_us = tonumber(values[key] or 0) or 0
+  if not is_whole(until_us) or until_us <= now_us then return 0, false end
+  local left_ms = ceil((until_us - now_us) / 1000)
+  if left_ms > block_for_ms then return block_for_ms, true end
+  return left_ms, false
 end
 
 -- One key of every call is asked for its end, and is given one if it has none.
@@ -286,7 +286,7 @@ local function heal()
   if #KEYS == 0 then return 0 end
   local looked_at = now_us % #KEYS + 1
   if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-  call('PEXPIRE', KEYS[looked_at], format('%.0f', once_ms))
+  call('PEXPIRE', KEYS[looked_at], once_ms)
   return 1
 end
 

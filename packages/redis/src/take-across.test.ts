@@ -1,0 +1,137 @@
+import { startServer, type TestServer } from "@sluice/test-servers";
+import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { RedisCounters } from "./redis-counters.ts";
+
+/** A request whose counters live in two places: by tenant in a cell, by ip with all others. */
+
+const hourMs = 3_600_000;
+const tenant = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, hourMs)], by: ["tenant"], policy: "t" });
+const ip = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, hourMs)], by: ["ip"], policy: "i" });
+const shadow = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, hourMs)], by: ["ip"], policy: "s" });
+const asked = [resolvedLimit(tenant, "acme"), resolvedLimit(ip, "1.1.1.1")];
+
+let main: TestServer;
+let cell: TestServer;
+let stores: RedisCounters[] = [];
+
+beforeAll(async () => {
+  [main, cell] = await Promise.all([startServer({ flavor: "valkey" }), startServer({ flavor: "redis" })]);
+});
+afterAll(() => Promise.all([main.close(), cell.close()]));
+beforeEach(() => Promise.all([main.command("FLUSHALL"), cell.command("FLUSHALL")]));
+afterEach(async () => {
+  await Promise.all(stores.map((store) => store.close()));
+  stores = [];
+});
+
+async function open(own: string = cell.url, deadlineMs = 2000): Promise<RedisCounters> {
+  const cells = [{ name: "own", servers: own, values: { tenant: ["acme"] } }];
+  const store = new RedisCounters({ servers: main.url, cells, deadlineMs });
+  stores.push(store);
+  await store.connected();
+  return store;
+}
+
+async function remaining(store: RedisCounters): Promise<readonly number[]> {
+  return (await store.peek(asked)).outcomes.map((outcome) => outcome.remaining);
+}
+
+describe("a request across places", () => {
+  it("charges all of them or none", async () => {
+    const store = await open();
+    expect((await store.take(asked)).taken).toBe(true);
+    expect(await remaining(store)).toEqual([9, 0]);
+    for (let i = 0; i < 5; i++) {
+      const { taken, outcomes } = await store.take(asked);
+      expect([taken, outcomes.map(({ fits }) => fits)]).toEqual([false, ["now", "later"]]);
+    }
+    expect(await remaining(store)).toEqual([9, 0]);
+  });
+
+  it("leaves nothing behind for long but its counters", async () => {
+    const store = await open();
+    await store.take(asked);
+    const keys = (await cell.command("KEYS", "s:r:*")) as string[];
+    for (const key of keys) expect(Number(await cell.command("PTTL", key))).toBeLessThan(10_000);
+  });
+
+  it("gives a receipt that is good in all of them, once", async () => {
+    const store = await open();
+    const { receipt } = await store.take(asked, { receipt: true });
+    expect(await store.give(receipt!)).toBe(true);
+    expect(await remaining(store)).toEqual([10, 1]);
+    expect(await store.give(receipt!)).toBe(false);
+  });
+
+  it("stays denied where the rest cannot be asked any more", async () => {
+    const gone = await startServer({ flavor: "valkey" });
+    const store = await open(gone.url, 300);
+    await store.take([resolvedLimit(ip, "1.1.1.1")]);
+    // From now on the one that denied is asked first.
+    expect((await store.take(asked)).taken).toBe(false);
+    await gone.close();
+    expect((await store.take(asked)).taken).toBe(false);
+  });
+
+  it("is not changed by a shadow group that cannot be asked", async () => {
+    const gone = await startServer({ flavor: "valkey" });
+    const store = await open(gone.url, 300);
+    await gone.close();
+    const inShadow = [resolvedLimit(shadow, "1.1.1.1"), resolvedLimit(tenant, "acme", 1, 1)];
+    expect((await store.take(inShadow)).taken).toBe(true);
+  });
+
+  it("is answered by its deadline, also where nothing can be given back in time", async () => {
+    const store = await open(cell.url, 200);
+    await store.take(asked.map((one) => ({ ...one, cost: 1 })));
+    cell.pause();
+    main.pause();
+    try {
+      const answered = store.take(asked).then(
+        () => "answered",
+        () => "answered",
+      );
+      const patience = new Promise((resolve) => setTimeout(resolve, 5000, "hangs"));
+      expect(await Promise.race([answered, patience])).toBe("answered");
+    } finally {
+      cell.resume();
+      main.resume();
+    }
+  });
+
+  it("keeps ids apart from other ids, from those of its parts, and where two places share a server", async () => {
+    for (const own of [cell.url, main.url]) {
+      await Promise.all([main.command("FLUSHALL"), cell.command("FLUSHALL")]);
+      const store = await open(own);
+      const inShadow = [...asked, resolvedLimit(shadow, "1.1.1.1", 1, 1)];
+      const options = { fingerprint: "f" };
+      expect((await store.take(inShadow, { ...options, id: "x" })).replayed).toBe(false);
+      expect((await store.take(inShadow, { ...options, id: "x" })).replayed).toBe(true);
+      expect(await remaining(store)).toEqual([9, 0]);
+      // Denied, because it is another id: by ip nothing is left.
+      expect((await store.take(inShadow, { ...options, id: "x 1" })).taken).toBe(false);
+    }
+  });
+
+  it("does not give back what an earlier attempt of the same id was allowed", async () => {
+    const store = await open();
+    expect((await store.take(asked, { id: "x", fingerprint: "f" })).taken).toBe(true);
+    // The id is lost in one of the two places, as by a failover.
+    await main.command("DEL", "s:i:x");
+    expect((await store.take(asked, { id: "x", fingerprint: "f" })).taken).toBe(false);
+    expect(await remaining(store)).toEqual([9, 0]);
+  });
+});
+
+it("a receipt of more parts than there are places is void, and asks nobody", async () => {
+  const store = await open();
+  const before = store.stats.loads;
+  expect(await store.give(Array.from({ length: 5000 }, (_, i) => `r0.0.x${i}`).join("+"))).toBe(false);
+  expect(store.stats.loads).toBe(before);
+});
+
+it("a batch larger than a call can hold is refused when the counters are made", () => {
+  expect(() => new RedisCounters({ servers: main.url, maxBatch: 100_000 })).toThrow(/maxBatch must be .* 255/);
+  expect(() => new RedisCounters({ servers: main.url, prefix: "{app}" })).toThrow(/prefix must be/);
+});
