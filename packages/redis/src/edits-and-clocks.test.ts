@@ -1,5 +1,5 @@
 import { startServer, type TestServer } from "@sluice/test-servers";
-import { MemoryCounters, type ResolvedLimit } from "sluice";
+import { createLimiter, MemoryCounters, type ResolvedLimit } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { codeOf } from "./ask/window-code.ts";
@@ -147,6 +147,47 @@ describe("an edited limit", () => {
     expect([again.taken, again.replayed, again.outcomes[0]!.fits]).toEqual([true, true, "now"]);
     expect((await store.read(resolvedLimit(one, "u")))[0]!.remaining).toBe(9);
   });
+});
+
+it.each(["memory", "redis"])(
+  "tiers of one subject that requests name do not refill each other, in %s",
+  async (where) => {
+    const windows = (burst: number) => [{ limit: 1000, per: "1h", burst }];
+    const limits = [
+      { by: "ip", algorithm: "token_bucket", windows: windows(10), tiers: { pro: { windows: windows(1000) } } },
+    ];
+    const counters = where === "memory" ? new MemoryCounters({ clock }) : store;
+    const limiter = createLimiter({ policies: { policies: [{ id: "p", limits }] }, counters, clock });
+    let admitted = 0;
+    for (let round = 0; round < 5; round++) {
+      for (let i = 0; i < 12; i++) {
+        const { allowed } = await limiter.check({ dimensions: { ip: "1.1.1.1", tier: "pro" }, cost: 100 });
+        if (allowed) admitted += 100;
+      }
+      const other = await limiter.check({ dimensions: { ip: "1.1.1.1" } });
+      expect([other.allowed, other.retryAfterMs]).toEqual([false, 990 * 3600 + 3600]);
+    }
+    expect(admitted).toBe(1000);
+  },
+);
+
+it("a life that is not whole milliseconds is rounded up, and nothing is charged in vain", async () => {
+  const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, hourMs)] }), "u");
+  expect((await store.take([take], { id: "x", fingerprint: "f", idTtlMs: 1500.5 })).taken).toBe(true);
+  expect((await store.take([take], { id: "x", fingerprint: "f", idTtlMs: 1500.5 })).replayed).toBe(true);
+});
+
+it("what is taken around the end of the circle can be given back", async () => {
+  const circleMs = 2 ** 33;
+  clock.advance(circleMs - (clock.epochMs() % circleMs) - 1_800_000 + 0.123);
+  let given = 0;
+  for (let i = 0; i < 200; i++) {
+    clock.advance(1.237);
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(7, hourMs)], policy: `p${i}` });
+    const { receipt } = await store.take([resolvedLimit(limit, "u", 5)], { receipt: true });
+    if (await store.give(receipt!)) given += 1;
+  }
+  expect(given).toBe(200);
 });
 
 it("a key without an end is healed for as long as any counter of the call may need", async () => {

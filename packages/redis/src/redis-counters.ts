@@ -99,6 +99,9 @@ export class RedisCounters implements CounterStore {
     checkPrefix(options.prefix ?? defaultPrefix);
     checkWhole("maxBatch", options.maxBatch, largestBatch);
     checkWhole("maxInFlight", options.maxInFlight, 1000);
+    checkWhole("maxWaiting", options.maxWaiting, 1_000_000);
+    checkWhole("lanes", options.lanes, 1024);
+    checkWhole("deadlineMs", options.deadlineMs, 60_000);
     // Every address is read before anything is opened: a wrong one leaves no connection behind.
     const servers = serversFrom(options.servers);
     const cells = (options.cells ?? []).map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
@@ -263,8 +266,10 @@ export class RedisCounters implements CounterStore {
 
   #deadlineOf(limits: readonly ResolvedLimit[]): number {
     let shortest: number | undefined;
-    for (const { limit } of limits) {
+    for (const { limit, group } of limits) {
       const { deadlineMs } = limit.policy;
+      // Shadow changes nothing.
+      if (group !== 0) continue;
       if (deadlineMs !== undefined && (shortest === undefined || deadlineMs < shortest)) shortest = deadlineMs;
     }
     return shortest ?? this.#options.deadlineMs ?? defaultDeadlineMs;

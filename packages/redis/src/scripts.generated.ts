@@ -9,7 +9,7 @@ export interface Script {
 export const scripts: Readonly<Record<"charge" | "give" | "peek" | "takeArrivals" | "take", Script>> = {
   /** Takes costs unconditionally, into bounded debt where it must. */
   charge: {
-    digest: "2ffb51155572ae9eacdf14b18acba46746eeca2d",
+    digest: "2853e85c24305ed00bf5fe3c9cc4d57276d3af75",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -21,6 +21,7 @@ local passed = 0.75 * span
 local whole_ms = floor(now_us / 1000)
 local within_ms = floor(now_us % 1000 * 1048.576)
 local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
 local renewal = 62914560000
 local function read_wide(value)
 local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
@@ -164,14 +165,14 @@ settle(counter, a)
 end
 return counter
 end
-local function clamp(counter, tolerance)
-if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
+local function clamp(counter, tolerance, furthest)
+if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
 counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
 end
 end
-local function look(kind, counter, cost, capacity, a, b)
+local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
-clamp(counter, b)
+clamp(counter, b, c)
 return counter.ahead + a <= b, counter.ahead, 0, 0, 0
 elseif kind == 3 then
 return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
@@ -204,7 +205,8 @@ local after = counter.ahead + a
 if after <= b then
 counter.ahead, counter.debt = after, nil
 else
-counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
+local bounded = math.min(after, b + capacity)
+counter.ahead, counter.debt, counter.stored = math.max(counter.ahead, bounded), true, nil
 end
 elseif kind == 3 then
 counter.ends = end_of_count(counter, a, b, c)
@@ -225,7 +227,7 @@ for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i]
 return table.concat(parts)
 end
 local function write_arrival(name, counter, life_ms)
-local arrival = (at + counter.ahead) % span
+local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
 local before = counter.stored
 if counter.debt then
 call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
@@ -269,7 +271,9 @@ local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-call('PEXPIRE', KEYS[looked_at], once_ms)
+local life_ms = once_ms
+for _, own_ms in pairs(life_of) do life_ms = math.max(life_ms, own_ms) end
+call('PEXPIRE', KEYS[looked_at], life_ms)
 return 1
 end
 local function count_foreign()
@@ -295,7 +299,7 @@ if not within_bounds(kind, a, c, life_ms) then
 answer, bounded = 4, false
 elseif charges == 1 then
 local counter = counter_of(kind, key, a, c)
-look(kind, counter, cost, capacity, a, b)
+look(kind, counter, cost, capacity, a, b, c)
 take(kind, counter, cost, capacity, a, b, c)
 touch(key, kind, a, life_ms)
 end
@@ -310,7 +314,7 @@ return reply
   },
   /** Gives a take back by its receipt, once. Keys of its counters are in the receipt, which shares their slot. */
   give: {
-    digest: "0b7f36597a1b4c52c54b898f614fd6363e336ab0",
+    digest: "0b800d2ab589c0896b193a3f40de7d7e80cfc18b",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -320,6 +324,7 @@ local passed = 0.75 * span
 local whole_ms = floor(now_us / 1000)
 local within_ms = floor(now_us % 1000 * 1048.576)
 local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
 local renewal = 62914560000
 local function read_wide(value)
 local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
@@ -355,7 +360,7 @@ if taken <= 0 or still <= 0 or ends < still then return nil end
 local given = math.min(cost_worth, still)
 local left = ends - given
 local sign = debt and left > tolerance and '-' or ''
-return wide and 'w' .. sign .. instant_text(left) or sign .. format('%.0f', (at + left) % span), given
+return wide and 'w' .. sign .. instant_text(left) or sign .. format('%.0f', left < room and at + left or left - room), given
 end
 local function give_count(name, cost, ends)
 local value = text_of(name)
@@ -427,7 +432,7 @@ return { now_us, 0, any }
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "07299cc320add146f7a52f0ca5d1de83a775cd23",
+    digest: "5b2682e56dbd3b02ad30b5a7e083234eb5a85d12",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -439,6 +444,7 @@ local passed = 0.75 * span
 local whole_ms = floor(now_us / 1000)
 local within_ms = floor(now_us % 1000 * 1048.576)
 local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
 local renewal = 62914560000
 local function read_wide(value)
 local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
@@ -582,14 +588,14 @@ settle(counter, a)
 end
 return counter
 end
-local function clamp(counter, tolerance)
-if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
+local function clamp(counter, tolerance, furthest)
+if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
 counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
 end
 end
-local function look(kind, counter, cost, capacity, a, b)
+local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
-clamp(counter, b)
+clamp(counter, b, c)
 return counter.ahead + a <= b, counter.ahead, 0, 0, 0
 elseif kind == 3 then
 return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
@@ -622,7 +628,8 @@ local after = counter.ahead + a
 if after <= b then
 counter.ahead, counter.debt = after, nil
 else
-counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
+local bounded = math.min(after, b + capacity)
+counter.ahead, counter.debt, counter.stored = math.max(counter.ahead, bounded), true, nil
 end
 elseif kind == 3 then
 counter.ends = end_of_count(counter, a, b, c)
@@ -643,7 +650,7 @@ for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i]
 return table.concat(parts)
 end
 local function write_arrival(name, counter, life_ms)
-local arrival = (at + counter.ahead) % span
+local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
 local before = counter.stored
 if counter.debt then
 call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
@@ -687,7 +694,9 @@ local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-call('PEXPIRE', KEYS[looked_at], once_ms)
+local life_ms = once_ms
+for _, own_ms in pairs(life_of) do life_ms = math.max(life_ms, own_ms) end
+call('PEXPIRE', KEYS[looked_at], life_ms)
 return 1
 end
 local function count_foreign()
@@ -710,7 +719,7 @@ local kind, _, _, key, block_key, _, cost, capacity, a, b, c, block_for_ms, life
 unpack_from(window_form, plan, position)
 position = next_step
 if not within_bounds(kind, a, c, life_ms) then reply[start + 1] = 4 end
-local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
+local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
 local last = #reply
 reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
 reply[last + 5] = block_key > 0 and blocked_for(block_key, block_for_ms) or 0
@@ -722,7 +731,7 @@ return reply
   },
   /** Takes costs from counters of arrival times, one window each: the commonest request, many at once. */
   takeArrivals: {
-    digest: "5a007bf8f1d9d85901b5705b3db210c4900040fd",
+    digest: "29b2d1f9d4ceb93e4ca2487c2a0134116741af29",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -734,6 +743,7 @@ local passed = 0.75 * span
 local whole_ms = floor(now_us / 1000)
 local within_ms = floor(now_us % 1000 * 1048.576)
 local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
 local renewal = 62914560000
 local function read_wide(value)
 local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
@@ -747,14 +757,15 @@ local ms = floor(units / 1048576)
 return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
 end
 local call, try, byte = redis.call, redis.pcall, string.byte
-local worth_text, worth, tolerance, life = {}, {}, {}, {}
+local worth_text, worth, tolerance, furthest, life = {}, {}, {}, {}, {}
 local longest = 0
 for rate = 1, ARGV[3] + 0 do
-local first = 3 * rate + 1
+local first = 4 * rate
 worth_text[rate] = ARGV[first]
 worth[rate] = ARGV[first] + 0
 tolerance[rate] = ARGV[first + 1] + 0
-life[rate] = ARGV[first + 2]
+furthest[rate] = ARGV[first + 2] + 0
+life[rate] = ARGV[first + 3]
 if life[rate] + 0 > longest then longest = life[rate] + 0 end
 end
 local values = call('MGET', unpack(KEYS))
@@ -790,14 +801,13 @@ from, foreign = 0, foreign + 1
 end
 end
 end
-local misfit = from > most and not (debt and from <= 2 * most)
+local misfit = from > furthest[rate] and not (debt and from <= 2 * furthest[rate])
 if misfit then from, before = most, nil end
 reply[i + 4] = from
 local after = from + worth[rate]
 if after <= most or misfit then
 if after > most then after = from end
-local arrival = at + after
-if arrival >= span then arrival = arrival - span end
+local arrival = after < room and at + after or after - room
 local added
 if before and floor(before / renewal) == floor(arrival / renewal) then
 added = type(try('INCRBY', KEYS[key], from > 0 and worth_text[rate] or arrival - before)) == 'number'
@@ -812,7 +822,7 @@ return reply
   },
   /** Takes requests of any windows, each of them all or nothing. */
   take: {
-    digest: "5b54540778b2692364d57dbdaa3366c088bc0535",
+    digest: "37730d470a1511afc9c6402ec13da1985f731176",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -824,6 +834,7 @@ local passed = 0.75 * span
 local whole_ms = floor(now_us / 1000)
 local within_ms = floor(now_us % 1000 * 1048.576)
 local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
 local renewal = 62914560000
 local function read_wide(value)
 local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
@@ -967,14 +978,14 @@ settle(counter, a)
 end
 return counter
 end
-local function clamp(counter, tolerance)
-if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
+local function clamp(counter, tolerance, furthest)
+if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
 counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
 end
 end
-local function look(kind, counter, cost, capacity, a, b)
+local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
-clamp(counter, b)
+clamp(counter, b, c)
 return counter.ahead + a <= b, counter.ahead, 0, 0, 0
 elseif kind == 3 then
 return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
@@ -1007,7 +1018,8 @@ local after = counter.ahead + a
 if after <= b then
 counter.ahead, counter.debt = after, nil
 else
-counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
+local bounded = math.min(after, b + capacity)
+counter.ahead, counter.debt, counter.stored = math.max(counter.ahead, bounded), true, nil
 end
 elseif kind == 3 then
 counter.ends = end_of_count(counter, a, b, c)
@@ -1028,7 +1040,7 @@ for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i]
 return table.concat(parts)
 end
 local function write_arrival(name, counter, life_ms)
-local arrival = (at + counter.ahead) % span
+local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
 local before = counter.stored
 if counter.debt then
 call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
@@ -1072,7 +1084,9 @@ local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-call('PEXPIRE', KEYS[looked_at], once_ms)
+local life_ms = once_ms
+for _, own_ms in pairs(life_of) do life_ms = math.max(life_ms, own_ms) end
+call('PEXPIRE', KEYS[looked_at], life_ms)
 return 1
 end
 local function count_foreign()
@@ -1097,7 +1111,7 @@ local name, text, life_ms, existed = unpack(sets[i])
 if existed and call('PTTL', name) > life_ms then
 call('SET', name, text, 'KEEPTTL')
 else
-call('SET', name, text, 'PX', life_ms)
+call('SET', name, text, 'PX', ceil(life_ms))
 end
 end
 end
@@ -1156,7 +1170,7 @@ local kind, group, charges, key, block_key, mark_key, cost, capacity, a, b, c, b
 unpack_from(window_form, plan, position)
 position = next_step
 if not within_bounds(kind, a, c, life_ms) then bounded = false end
-local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
+local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
 local blocked_ms, too_long = 0, false
 if block_key > 0 then blocked_ms, too_long = blocked_for(block_key, block_for_ms) end
 if too_long then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end

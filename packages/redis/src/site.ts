@@ -54,6 +54,7 @@ export class Site {
   /** Nothing is known yet: no server was ever connected, and none was out of reach. */
   #starting = true;
   #lastError: Error | undefined;
+  #sending = 0;
   #closed = false;
 
   constructor(options: SiteOptions) {
@@ -84,10 +85,12 @@ export class Site {
     return this.lanes.length === 1 ? this.lanes[0]! : this.lanes[laneOf(homeOf(resolved), this.lanes.length)]!;
   }
 
-  /** Whether every server that is known answers. */
+  /** Whether there is a server for every counter, connected and asked. */
   get ready(): boolean {
-    const { shards } = this.#topology;
-    return shards.length > 0 && shards.every((shard) => shard.ready && this.#guard(shard).closed);
+    return this.lanes.every(({ slot }) => {
+      const shard = this.#topology.shardOf(slot);
+      return shard?.ready === true && this.#guard(shard).closed;
+    });
   }
 
   /** Why a connection was lost, or could not be made, the last time. */
@@ -114,13 +117,17 @@ export class Site {
     const guard = this.#guard(shard);
     if (!guard.closed) throw breakerIsOpen(shard);
     const { generation } = guard;
+    this.#sending += 1;
     try {
       const reply = await within(ask(shard), withinMs);
       guard.succeed(generation);
       return reply;
     } catch (error) {
-      guard.fail(generation);
+      // A server that refuses answers all the same.
+      if (!(error instanceof Error && /^[A-Z]{2,} /.test(error.message))) guard.fail(generation);
       throw new StoreUnavailable("storage_unavailable", undefined, { cause: error });
+    } finally {
+      this.#sending -= 1;
     }
   }
 
@@ -133,14 +140,15 @@ export class Site {
 
   /** Whether nothing waits for an answer. */
   get idle(): boolean {
-    return this.lanes.every(({ lane }) => lane.idle);
+    return this.#sending === 0 && this.lanes.every(({ lane }) => lane.idle);
   }
 
   #wake(): void {
-    if (this.#closed) return;
-    if (this.ready) this.#starting = false;
     // The topology tells of its first servers while it is being made.
-    for (const { lane } of this.lanes ?? []) lane.wake();
+    if (this.#closed || this.lanes === undefined) return;
+    this.#dropGuards();
+    if (this.ready) this.#starting = false;
+    for (const { lane } of this.lanes) lane.wake();
   }
 
   /** From then on every call carries a deadline by the server's own clock. */
@@ -158,6 +166,17 @@ export class Site {
       // A connection that is lost again at once is heard of elsewhere.
       () => undefined,
     );
+  }
+
+  /** Servers that are not asked any more need no probes. */
+  #dropGuards(): void {
+    const { shards } = this.#topology;
+    for (const guard of this.#everyGuard) {
+      if (shards.includes(guard.shard)) continue;
+      guard.close();
+      this.#everyGuard.delete(guard);
+      this.#guards.delete(guard.shard);
+    }
   }
 
   #guard(shard: Shard): GuardedShard {

@@ -13,9 +13,9 @@ import type { WindowVerdict } from "./window-verdict.ts";
  *
  * An arrival in the past is an idle counter, the same as an absent one.
  *
- * A debt (see `chargeArrival`) is stored as the negated instant. Without that mark an arrival further ahead than the
- * tolerance cannot come from this limit: the limit was lowered or the clock stepped back, and it is brought back to
- * the tolerance, a counter that is just used up. Nobody is locked out by an edit or a clock.
+ * A debt (see `chargeArrival`) is stored as the negated instant. Without that mark an arrival further ahead than any limit
+ * of the counter allows cannot come from one: it was lowered or the clock stepped back, and it is brought back to the
+ * tolerance, a counter that is just used up. Nobody is locked out by an edit or a clock.
  */
 
 /** The instant nothing was ever counted. */
@@ -43,13 +43,9 @@ export function compileArrival(
 
 /** How far ahead of now an arrival is, as the limit sees it. */
 export function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number): number {
-  if (arrivalMs >= 0) {
-    const ahead = arrivalMs - nowMs;
-    return ahead <= 0 ? 0 : Math.min(ahead, window.toleranceMs);
-  }
-  const ahead = -arrivalMs - nowMs;
+  const ahead = Math.abs(arrivalMs) - nowMs;
   if (ahead <= 0) return 0;
-  return ahead <= 2 * window.toleranceMs ? ahead : window.toleranceMs;
+  return ahead <= (arrivalMs < 0 ? 2 : 1) * window.furthestMs ? ahead : window.toleranceMs;
 }
 
 /**
@@ -58,7 +54,7 @@ export function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number
  * again and again, until the old limit or the old clock had caught up, and the subject be locked out.
  */
 export function broughtBack(window: CompiledWindow, arrivalMs: number, nowMs: number): number | undefined {
-  const furthestMs = arrivalMs < 0 ? 2 * window.toleranceMs : window.toleranceMs;
+  const furthestMs = (arrivalMs < 0 ? 2 : 1) * window.furthestMs;
   return Math.abs(arrivalMs) - nowMs > furthestMs ? nowMs + window.toleranceMs : undefined;
 }
 
@@ -138,9 +134,11 @@ function queuePosition(window: CompiledWindow, aheadAfterMs: number): number {
 
 /** Takes unconditionally. Beyond the tolerance it is debt, and debt is bounded by what the capacity is worth. */
 export function chargeArrival(window: CompiledWindow, arrivalMs: number, cost: number, nowMs: number): number {
-  const aheadAfter = aheadMs(window, arrivalMs, nowMs) + worthMs(window, cost);
+  const ahead = aheadMs(window, arrivalMs, nowMs);
+  const aheadAfter = ahead + worthMs(window, cost);
   if (aheadAfter <= window.toleranceMs) return nowMs + aheadAfter;
-  return -(nowMs + Math.min(aheadAfter, window.toleranceMs + worthMs(window, window.capacity)));
+  // It may be further ahead already, by another tier.
+  return -(nowMs + Math.max(ahead, Math.min(aheadAfter, window.toleranceMs + worthMs(window, window.capacity))));
 }
 
 /** What a give-back leaves behind, and how much time it gave. */

@@ -75,6 +75,7 @@ export function compileWindow(window: Window, algorithm: Algorithm, identity: st
     perMs,
     intervalMs,
     toleranceMs,
+    furthestMs: toleranceMs,
     calendar: per.kind === "calendar" ? calendarOf(per.unit, per.timeZone) : undefined,
     identity,
     hashLo: hash.lo,
@@ -98,6 +99,28 @@ export function compileWindows(identity: string, limit: Limit, windows: readonly
   return windows.map((window, i) => compileWindow(window, limit.algorithm, `${identity}${between}${names[i]}`));
 }
 
+/** Lets windows know of the others that charge the same counters. */
+export function reachOf(
+  windows: readonly CompiledWindow[],
+  others: readonly CompiledWindow[],
+): readonly CompiledWindow[] {
+  return windows.map((window) => {
+    const same = others.filter(({ identity }) => identity === window.identity);
+    const furthestMs = Math.max(window.toleranceMs, ...same.map((one) => one.furthestMs));
+    return furthestMs === window.furthestMs ? window : { ...window, furthestMs };
+  });
+}
+
+function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledLimit[] {
+  const all = limits.flatMap(({ windows, tiers }) => [...windows, ...[...tiers.values()].flat()]);
+  if (all.length === new Set(all.map(({ identity }) => identity)).size) return limits;
+  return limits.map((limit) => ({
+    ...limit,
+    windows: reachOf(limit.windows, all),
+    tiers: new Map([...limit.tiers].map(([tier, windows]) => [tier, reachOf(windows, all)])),
+  }));
+}
+
 export function compileLimits(policy: Policy): readonly CompiledLimit[] {
   return compileList(policy, policy.limits, policy.id, false);
 }
@@ -115,7 +138,7 @@ function compileList(
 ): readonly CompiledLimit[] {
   const params = paramsOf(policy.match.endpoint ?? "/");
   const identities = limits.map((limit) => limitIdentity(owner, limit));
-  return limits.map((limit, i): CompiledLimit => {
+  const compiled = limits.map((limit, i): CompiledLimit => {
     const identity = identities[i]!;
     hashText(`${identity}${between}block`, hash, identityKind);
     return {
@@ -135,4 +158,5 @@ function compileList(
       blockHashHi: hash.hi,
     };
   });
+  return reachOfAll(compiled);
 }

@@ -26,6 +26,11 @@ export interface CompiledWindow {
   readonly intervalMs: number;
   /** arrival: how far ahead of now the theoretical arrival may be. */
   readonly toleranceMs: number;
+  /**
+   * arrival: how far ahead it may be by any window that charges the same counter, such as another tier's. What is further
+   * ahead was left behind by another limit or another clock.
+   */
+  readonly furthestMs: number;
   /** Calendar windows: the bounds of the one that holds an instant; undefined for epoch-aligned windows. */
   readonly calendar: Calendar | undefined;
   /** Names the counter among all windows of all policies; with the subject it is the whole key. */

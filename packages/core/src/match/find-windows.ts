@@ -1,6 +1,6 @@
 import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
 import type { SubjectDirectory } from "../subject/subject-directory.ts";
-import { compileWindows } from "./compile-limit.ts";
+import { compileWindows, reachOf } from "./compile-limit.ts";
 import type { CompiledLimit, CompiledWindow } from "./compiled.ts";
 
 /** What is known of subjects: set while running, which goes first, and written in the policies. */
@@ -57,7 +57,8 @@ function ownWindows(own: SubjectLimit, limit: CompiledLimit): readonly CompiledW
   if (windows === undefined) {
     // Limits of replaced snapshots do not pile up here.
     if (byLimit.size >= 64) byLimit.clear();
-    windows = compileWindows(limit.identity, limit.source, own.windows);
+    const known = [...limit.windows, ...[...limit.tiers.values()].flat()];
+    windows = reachOf(compileWindows(limit.identity, limit.source, own.windows), known);
     byLimit.set(limit, windows);
   }
   return windows;

@@ -48,7 +48,7 @@ export function decodeArrival({ limits }: Question, ahead: number, nowUs: number
     queuePosition: 0,
     queueDelayMs: 0,
   };
-  takeArrival(window, ahead <= codeOf(window).tolerance ? aheadMs : -aheadMs, cost, 0, outcome);
+  takeArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0, outcome);
   const taken = outcome.fits === "now";
   const outcomes = [outcome];
   return { taken, atMs: nowUs / 1000, outcomes, plan: undefined, receipt: undefined, replayed: false, numbers: none };
@@ -181,7 +181,7 @@ export function verdictOf(
 /** On a clock that reads 0 now. Only debt is further ahead than the tolerance, and is marked by its sign. */
 function arrivalVerdict(window: CompiledWindow, cost: number, ahead: number): WindowVerdict {
   const aheadMs = ahead / unitsPerMs;
-  return decideArrival(window, ahead <= codeOf(window).tolerance ? aheadMs : -aheadMs, cost, 0);
+  return decideArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0);
 }
 
 /** How each window of a peeked limit stands, for people. */

@@ -67,7 +67,7 @@ export function encodeArrivals(questions: readonly Question[], names: KeyNames, 
     checks[at++] = number;
   }
   const args: RedisArgument[] = [String(deadlineMs), checks, String(rates.length)];
-  for (const { worth, tolerance, life } of rates) args.push(worth, tolerance, life);
+  for (const { worth, tolerance, furthest, life } of rates) args.push(worth, tolerance, furthest, life);
   return { keys, args };
 }
 
@@ -167,7 +167,7 @@ function shapeOf(
 ): readonly [a: number, b: number, c: number, life: number] {
   if (code.kind <= kindNumber.wideArrival) {
     const worth = operation === "charge" ? worthOf(window, cost) : takeWorthOf(window, cost);
-    return [worth, code.tolerance, 0, code.lifeMs];
+    return [worth, code.tolerance, code.furthest, code.lifeMs];
   }
   if (window.calendar !== undefined) {
     // The server's time is known roughly. These bounds hold for this window and the next, so a look back is on the safe side.

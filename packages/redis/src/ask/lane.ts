@@ -56,8 +56,9 @@ interface Pending {
   readonly question: Question;
   readonly weight: number;
   readonly budgetMs: number;
-  /** When it is given up. Moves only by stalls of this very process. */
+  /** When it is given up. Moves only by stalls of this very process, and by no more than another budget. */
   expiresMs: number;
+  excusedMs: number;
   /** When it is asked again, if that cannot charge twice. */
   retryMs: number;
   sent: boolean;
@@ -75,7 +76,11 @@ interface Flight {
   readonly pendings: readonly Pending[];
   readonly shard: GuardedShard;
   readonly generation: number;
-  over: boolean;
+  /** How long it may go unanswered, the shortest budget of its questions, and until when that is. */
+  readonly patienceMs: number;
+  dueMs: number;
+  /** It went unanswered for too long: its room is free again, though who has the patience still listens. */
+  overdue: boolean;
 }
 
 /** The first attempt gets this share of the time. */
@@ -95,7 +100,9 @@ const mostPerCall = 255;
 export class Lane {
   readonly #options: LaneOptions;
   readonly #waiting = new WaitingLine<Pending>();
+  /** Calls that somebody waits for. Those that are overdue take no room. */
   readonly #flights = new Set<Flight>();
+  #inFlight = 0;
   #flush: NodeJS.Immediate | undefined;
   #flushAskedMs = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -118,8 +125,8 @@ export class Lane {
     const connected = shard?.shard.ready === true;
     if (!connected) {
       this.#options.onSuspect();
-      if (!this.#options.starting()) return Promise.reject(notConnected(shard));
-    } else if (!shard.closed) return Promise.reject(breakerIsOpen(shard.shard));
+      if (!this.#options.starting()) return Promise.reject(unavailable(shard));
+    } else if (!shard.closed) return Promise.reject(unavailable(shard));
     if (this.#waiting.length >= maxWaiting) return Promise.reject(new StoreUnavailable("storage_overloaded"));
     return new Promise((resolve, reject) => {
       // What comes in one turn of the event loop comes at one moment: asking for the time is not free.
@@ -130,6 +137,7 @@ export class Lane {
         weight: weightOf(question),
         budgetMs,
         expiresMs: startMs + budgetMs,
+        excusedMs: 0,
         retryMs: repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
         sent: false,
         settled: false,
@@ -164,6 +172,7 @@ export class Lane {
       this.#giveUp(pending, new StoreUnavailable("storage_unavailable", "the counters are closed"));
     this.#waiting.filter(() => false);
     this.#flights.clear();
+    this.#inFlight = 0;
   }
 
   *#open(): Generator<Pending> {
@@ -173,7 +182,7 @@ export class Lane {
 
   /** At the end of this turn of the event loop, when everything that arrived in it is here. */
   #flushSoon(nowMs: number): void {
-    if (this.#flush !== undefined || this.#flights.size >= this.#options.maxInFlight) return;
+    if (this.#flush !== undefined || this.#inFlight >= this.#options.maxInFlight) return;
     this.#flushAskedMs = nowMs;
     this.#flush = setImmediate(() => {
       this.#flush = undefined;
@@ -188,8 +197,10 @@ export class Lane {
     const stalledMs = nowMs - Math.max(sinceMs, this.#excusedMs);
     if (stalledMs <= stallMs) return;
     this.#excusedMs = nowMs;
+    for (const flight of this.#flights) flight.dueMs += Math.min(stalledMs, flight.patienceMs);
     for (const pending of new Set(this.#open())) {
-      const excusedMs = Math.min(stalledMs, pending.budgetMs);
+      const excusedMs = Math.min(stalledMs, pending.budgetMs - pending.excusedMs);
+      pending.excusedMs += excusedMs;
       pending.expiresMs += excusedMs;
       pending.retryMs += excusedMs;
     }
@@ -198,7 +209,15 @@ export class Lane {
   /** One call of each operation, and the rest in the next turn: the server works on these while those are being written. */
   #send(): void {
     const { maxInFlight, maxCallWeight } = this.#options;
-    if (this.#flights.size >= maxInFlight) return;
+    if (this.#inFlight >= maxInFlight) return;
+    const shard = this.#options.shard();
+    if (shard?.shard.ready !== true || !shard.closed) {
+      // While nothing is known yet, what waits for a first connection goes on waiting; it has its deadlines.
+      if (shard?.closed !== false && this.#options.starting()) return;
+      for (const pending of this.#waiting) this.#giveUp(pending, unavailable(shard));
+      this.#waiting.filter(() => false);
+      return;
+    }
     let weight = 0;
     let count = 0;
     const pendings = this.#waiting.take(perTurn, (pending) => {
@@ -210,24 +229,23 @@ export class Lane {
     });
     for (const operation of operations) {
       const own = pendings.filter(({ question, settled }) => !settled && question.operation === operation);
-      if (own.length > 0) this.#call(operation, own);
+      if (own.length > 0) this.#call(shard, operation, own);
     }
     if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
   }
 
-  #call(operation: Operation, pendings: readonly Pending[]): void {
+  #call(shard: GuardedShard, operation: Operation, pendings: readonly Pending[]): void {
     const { slot, counts, nowMs } = this.#options;
-    const shard = this.#options.shard();
-    if (shard === undefined || !shard.closed) {
-      for (const pending of pendings) this.#giveUp(pending, notConnected(shard));
-      return;
-    }
-    const flight: Flight = { pendings, shard, generation: shard.generation, over: false };
+    const sentMs = nowMs();
+    const patienceMs = Math.min(...pendings.map(({ budgetMs }) => budgetMs));
+    const dueMs = sentMs + patienceMs;
+    const flight: Flight = { pendings, shard, generation: shard.generation, patienceMs, dueMs, overdue: false };
     this.#flights.add(flight);
+    this.#inFlight += 1;
+    this.#watch(dueMs, sentMs);
     counts.calls += 1;
     counts.questions += pendings.length;
     for (const pending of pendings) pending.sent = true;
-    const sentMs = nowMs();
     const deadlineMs = shard.clock.at(Math.min(...pendings.map(({ expiresMs }) => expiresMs)));
     const serverNowMs = shard.clock.aheadMs === undefined ? Date.now() : shard.clock.at(sentMs);
     const questions = pendings.map(({ question }) => question);
@@ -261,7 +279,7 @@ export class Lane {
       this.#fail(flight, error);
       return;
     }
-    if (!flight.over) shard.succeed(flight.generation);
+    if (!flight.overdue) shard.succeed(flight.generation);
     this.#land(flight);
   }
 
@@ -306,7 +324,7 @@ export class Lane {
     for (const pending of flight.pendings) {
       this.#giveUp(pending, new StoreUnavailable("storage_unavailable", undefined, { cause: error }));
     }
-    if (!flight.over) {
+    if (!flight.overdue) {
       counts.failedCalls += 1;
       onFailure(flight.shard.shard.name, error);
       // What passes by itself, and is told at once, needs no breaker: enforcement is back the moment it has passed.
@@ -322,10 +340,18 @@ export class Lane {
     pending.reject(error);
   }
 
-  /** There is room for another call. */
+  /** It was answered, and there is room for another call. */
   #land(flight: Flight): void {
-    flight.over = true;
-    this.#flights.delete(flight);
+    if (this.#flights.delete(flight) && !flight.overdue) this.#inFlight -= 1;
+    if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
+  }
+
+  /** It was not answered for as long as the most impatient of its questions would have waited. */
+  #giveUpFlight(flight: Flight): void {
+    flight.overdue = true;
+    this.#inFlight -= 1;
+    this.#options.counts.failedCalls += 1;
+    flight.shard.fail(flight.generation);
     if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
   }
 
@@ -369,11 +395,9 @@ export class Lane {
       nextMs = Math.min(nextMs, pending.expiresMs, pending.retryMs);
     }
     for (const flight of this.#flights) {
-      if (flight.over || flight.pendings.some(({ settled }) => !settled)) continue;
-      // All who asked have given up. Its room is free again; should it be answered yet, nobody listens.
-      counts.failedCalls += 1;
-      flight.shard.fail(flight.generation);
-      this.#land(flight);
+      if (!flight.overdue && flight.dueMs <= now) this.#giveUpFlight(flight);
+      if (!flight.overdue) nextMs = Math.min(nextMs, flight.dueMs);
+      else if (flight.pendings.every(({ settled }) => settled)) this.#flights.delete(flight);
     }
     this.#waiting.filter(({ settled }) => !settled);
     counts.retries += repeated.length;
@@ -387,8 +411,9 @@ function settleArrivals(pendings: readonly Pending[], reply: readonly number[], 
   for (let i = 0; i < pendings.length; i++) {
     const pending = pendings[i]!;
     if (pending.settled) continue;
+    const answer = decodeArrival(pending.question, reply[headLength + i]!, nowUs);
     pending.settled = true;
-    pending.resolve(decodeArrival(pending.question, reply[headLength + i]!, nowUs));
+    pending.resolve(answer);
   }
 }
 
@@ -402,7 +427,8 @@ function isPassing(error: unknown): boolean {
   return error instanceof Error && /^(CLUSTERDOWN|LOADING|READONLY|MASTERDOWN)\b/.test(error.message);
 }
 
-function notConnected(shard: GuardedShard | undefined): StoreUnavailable {
+function unavailable(shard: GuardedShard | undefined): StoreUnavailable {
+  if (shard?.closed === false) return breakerIsOpen(shard.shard);
   const why =
     shard === undefined ? "no server is known for these counters" : `there is no connection to ${shard.shard.name}`;
   return new StoreUnavailable("storage_unavailable", undefined, { cause: new Error(why) });

@@ -24,6 +24,8 @@ export interface WindowCode {
   readonly capacity: number;
   /** Arrival: tolerance in units. */
   readonly tolerance: number;
+  /** Arrival: how far ahead any limit of the counter allows, in units. */
+  readonly furthest: number;
   /** Arrival: all that it can be ahead, debt included, and more than the minute after which it is put off. */
   readonly lifeMs: number;
   readonly rates: Map<number, RateArguments>;
@@ -35,6 +37,7 @@ export interface RateArguments {
   readonly cost: number;
   readonly worth: string;
   readonly tolerance: string;
+  readonly furthest: string;
   readonly life: string;
 }
 
@@ -58,16 +61,18 @@ function encodeWindow(window: CompiledWindow): WindowCode {
       code,
       capacity: window.capacity,
       tolerance: 0,
+      furthest: 0,
       lifeMs: window.perMs === Number.POSITIVE_INFINITY ? onceRetentionMs : 2 * window.perMs,
       rates,
     };
   }
   return {
-    kind: window.toleranceMs > widestMs ? kindNumber.wideArrival : kindNumber.arrival,
+    kind: window.furthestMs > widestMs ? kindNumber.wideArrival : kindNumber.arrival,
     code,
     capacity: Math.ceil(worthMs(window, window.capacity) * unitsPerMs),
     tolerance: Math.ceil(window.toleranceMs * unitsPerMs),
-    lifeMs: 2 * Math.ceil(window.toleranceMs) + 2 * minuteMs,
+    furthest: Math.ceil(window.furthestMs * unitsPerMs),
+    lifeMs: 2 * Math.ceil(window.furthestMs) + 2 * minuteMs,
     rates,
   };
 }
@@ -93,6 +98,7 @@ export function rateOf(window: CompiledWindow, code: WindowCode, cost: number): 
       cost,
       worth: cost > window.capacity ? neverText : String(worthOf(window, cost)),
       tolerance: String(code.tolerance),
+      furthest: String(code.furthest),
       life: String(code.lifeMs),
     };
     code.rates.set(cost, rate);

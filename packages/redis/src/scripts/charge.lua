@@ -22,7 +22,7 @@ while position <= #plan do
       answer, bounded = 4, false
     elseif charges == 1 then
       local counter = counter_of(kind, key, a, c)
-      look(kind, counter, cost, capacity, a, b)
+      look(kind, counter, cost, capacity, a, b, c)
       take(kind, counter, cost, capacity, a, b, c)
       touch(key, kind, a, life_ms)
     end

@@ -31,7 +31,7 @@ local function give_arrival(name, cost_worth, tolerance, word, given_since)
   local given = math.min(cost_worth, still)
   local left = ends - given
   local sign = debt and left > tolerance and '-' or ''
-  return wide and 'w' .. sign .. instant_text(left) or sign .. format('%.0f', (at + left) % span), given
+  return wide and 'w' .. sign .. instant_text(left) or sign .. format('%.0f', left < room and at + left or left - room), given
 end
 
 local function give_count(name, cost, ends)

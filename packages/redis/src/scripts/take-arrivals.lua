@@ -4,22 +4,23 @@
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the checks, two bytes each: number of its rate, number of its key
 --- ARGV[3]: how many rates there are
---- ARGV[4]: the rates, three arguments each: what the cost is worth and tolerance, in units of arrival time, and life in
----          milliseconds
+--- ARGV[4]: the rates, four arguments each: what the cost is worth, tolerance and furthest, in units of arrival time, and life
+---          in milliseconds
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, ahead… }: how far ahead of now each check found
 ---          its counter, in units. It was taken if ahead + worth is within the tolerance.
 --- include: server-time, refuse-when-late, arrival-units
 
 local call, try, byte = redis.call, redis.pcall, string.byte
 
-local worth_text, worth, tolerance, life = {}, {}, {}, {}
+local worth_text, worth, tolerance, furthest, life = {}, {}, {}, {}, {}
 local longest = 0
 for rate = 1, ARGV[3] + 0 do
-  local first = 3 * rate + 1
+  local first = 4 * rate
   worth_text[rate] = ARGV[first]
   worth[rate] = ARGV[first] + 0
   tolerance[rate] = ARGV[first + 1] + 0
-  life[rate] = ARGV[first + 2]
+  furthest[rate] = ARGV[first + 2] + 0
+  life[rate] = ARGV[first + 3]
   if life[rate] + 0 > longest then longest = life[rate] + 0 end
 end
 
@@ -64,16 +65,15 @@ for i = 1, #checks / 2 do
       end
     end
   end
-  -- Further ahead than the limit allows cannot be by this limit, or not by this clock, unless it is debt. It is brought back to
-  -- just used up, for good: otherwise it would be so until that clock or that limit had caught up.
-  local misfit = from > most and not (debt and from <= 2 * most)
+  -- Further ahead than any limit of the counter allows cannot be by one of them, or not by this clock, unless it is debt. It is
+  -- brought back to just used up, for good: otherwise it would be so until that clock or that limit had caught up.
+  local misfit = from > furthest[rate] and not (debt and from <= 2 * furthest[rate])
   if misfit then from, before = most, nil end
   reply[i + 4] = from
   local after = from + worth[rate]
   if after <= most or misfit then
     if after > most then after = from end
-    local arrival = at + after
-    if arrival >= span then arrival = arrival - span end
+    local arrival = after < room and at + after or after - room
     local added
     -- Digits that Lua reads and the server does not, such as 1e5, are not ours and are written over.
     if before and floor(before / renewal) == floor(arrival / renewal) then

@@ -28,7 +28,7 @@ local function write_texts()
     if existed and call('PTTL', name) > life_ms then
       call('SET', name, text, 'KEEPTTL')
     else
-      call('SET', name, text, 'PX', life_ms)
+      call('SET', name, text, 'PX', ceil(life_ms))
     end
   end
 end
@@ -96,7 +96,7 @@ while position <= #plan do
         unpack_from(window_form, plan, position)
       position = next_step
       if not within_bounds(kind, a, c, life_ms) then bounded = false end
-      local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b)
+      local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
       local blocked_ms, too_long = 0, false
       if block_key > 0 then blocked_ms, too_long = blocked_for(block_key, block_for_ms) end
       if too_long then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end

@@ -34,6 +34,7 @@ class ClusterTopology implements Topology {
   readonly #nodes = new Map<string, Node>();
   readonly #owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
   #looking = false;
+  #turn = 0;
   #lookedMs = Number.NEGATIVE_INFINITY;
   #again: NodeJS.Timeout | undefined;
   #dueMs = 0;
@@ -114,7 +115,8 @@ class ClusterTopology implements Topology {
       } catch (error) {
         const redirection = redirectionOf(error);
         if (redirection === undefined || redirections >= mostRedirections || this.#closed) throw error;
-        const address = redirection.host === "" ? { ...redirection, host: node.host } : redirection;
+        const unnamed = redirection.host === "" || redirection.host === "?";
+        const address = unnamed ? { ...redirection, host: node.host } : redirection;
         node = this.#nodeAt({ kind: "tcp", host: address.host, port: address.port });
         asking = redirection.kind === "ask";
         if (!asking && this.#owners[slot] !== node) {
@@ -127,17 +129,23 @@ class ClusterTopology implements Topology {
     }
   }
 
-  /** Asks any node that answers who holds what. */
+  /**
+   * Asks who holds what. The first answer that covers every slot is believed. A node that was cut off, or is being set up,
+   * knows only part of it: then the others are asked as well, and the fullest answer counts.
+   */
   async #look(): Promise<void> {
     if (this.#looking || this.#closed) return;
     this.#looking = true;
     try {
+      let fullest: readonly SlotRange[] = [];
       for (const node of this.#askable()) {
         const reply = await within(node.connection.send(["CLUSTER", "SLOTS"]), lookWithinMs).catch(() => undefined);
         if (this.#closed) return;
-        if (reply === undefined || !this.#adopt(parseSlots(reply, node.host))) continue;
-        return;
+        const ranges = reply === undefined ? [] : parseSlots(reply, node.host);
+        if (slotsIn(ranges) > slotsIn(fullest)) fullest = ranges;
+        if (slotsIn(fullest) === slotCount) break;
       }
+      this.#adopt(fullest);
     } finally {
       this.#looking = false;
       this.#lookedMs = performance.now();
@@ -146,14 +154,16 @@ class ClusterTopology implements Topology {
     }
   }
 
-  #askable(): Node[] {
+  /** Those that are connected, beginning with another one each time. */
+  #askable(): readonly Node[] {
     for (const seed of this.#seeds) this.#nodeAt(seed);
-    return [...this.#nodes.values()].filter(({ connection }) => connection.ready);
+    const nodes = [...this.#nodes.values()].filter(({ connection }) => connection.ready);
+    this.#turn += 1;
+    const first = nodes.length === 0 ? 0 : this.#turn % nodes.length;
+    return [...nodes.slice(first), ...nodes.slice(0, first)];
   }
 
-  /** False where the answer does not say anything. */
-  #adopt(ranges: readonly SlotRange[]): boolean {
-    if (ranges.length === 0) return false;
+  #adopt(ranges: readonly SlotRange[]): void {
     let moved = 0;
     const owners = new Set<Node>();
     for (const { first, last, address } of ranges) {
@@ -166,14 +176,19 @@ class ClusterTopology implements Topology {
       }
     }
     if (moved > 0) this.#listener.onMoved(`${moved} slots are held by another server now`);
+    // Who knows only part of the cluster does not know who has left it.
+    if (slotsIn(ranges) < slotCount) return;
     const seeds = new Set(this.#seeds.map(renderAddress));
     for (const [name, node] of this.#nodes) {
       if (owners.has(node) || seeds.has(name)) continue;
       node.connection.close();
       this.#nodes.delete(name);
     }
-    return true;
   }
+}
+
+function slotsIn(ranges: readonly SlotRange[]): number {
+  return ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0);
 }
 
 class Node implements Shard {

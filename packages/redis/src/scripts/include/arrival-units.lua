@@ -7,6 +7,8 @@ local passed = 0.75 * span
 local whole_ms = floor(now_us / 1000)
 local within_ms = floor(now_us % 1000 * 1048.576)
 local at = whole_ms % 8589934592 * 1048576 + within_ms
+-- As far as the end of the circle: a sum that is never made cannot be rounded.
+local room = span - at
 
 -- The end of a key is put off when its arrival passes a multiple of this, a minute. In between the arrival grows by less than
 -- that, and a key's life exceeds what it is ahead by more. The same for every limit, or an edit would change the count.

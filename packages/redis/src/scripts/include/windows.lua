@@ -5,7 +5,7 @@
 --   head    steps, flags (1 id, 2 receipt), key of the id, key of the receipt, first of its own arguments
 --   window  kind, group, whether it charges, keys of the counter, its block and its receipts' mark,
 --           cost, capacity, a, b, c, block_for_ms, life_ms
---   kinds   1 arrival    capacity: what it is worth  a: what the cost is worth  b: tolerance
+--   kinds   1 arrival    capacity: what it is worth  a: what the cost is worth  b: tolerance  c: furthest
 --           2 the same, kept in the form for windows that reach far
 --           3 count      a: per_ms, 0 for a one-off quota, −1 for a calendar's, which ends at b, the next at c, began at life
 --           4 sliding    a: per_ms
@@ -159,17 +159,17 @@ local function counter_of(kind, key, a, c)
   return counter
 end
 
--- An arrival that this limit, or this clock, cannot have left behind means: just used up.
-local function clamp(counter, tolerance)
-  if counter.ahead > tolerance and not (counter.debt and counter.ahead <= 2 * tolerance) then
+-- An arrival that no limit of the counter, or not this clock, can have left behind means: just used up.
+local function clamp(counter, tolerance, furthest)
+  if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
     counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
   end
 end
 
 -- Whether the cost fits, and how the window stands in four numbers for the reply.
-local function look(kind, counter, cost, capacity, a, b)
+local function look(kind, counter, cost, capacity, a, b, c)
   if kind <= 2 then
-    clamp(counter, b)
+    clamp(counter, b, c)
     return counter.ahead + a <= b, counter.ahead, 0, 0, 0
   elseif kind == 3 then
     return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
@@ -208,7 +208,9 @@ local function take(kind, counter, cost, capacity, a, b, c)
     if after <= b then
       counter.ahead, counter.debt = after, nil
     else
-      counter.ahead, counter.debt, counter.stored = math.min(after, b + capacity), true, nil
+      local bounded = math.min(after, b + capacity)
+      -- It may be further ahead already, by another tier.
+      counter.ahead, counter.debt, counter.stored = math.max(counter.ahead, bounded), true, nil
     end
   elseif kind == 3 then
     counter.ends = end_of_count(counter, a, b, c)
@@ -233,7 +235,7 @@ end
 
 -- What can be added to where it is keeps its end, unless that has to be put off.
 local function write_arrival(name, counter, life_ms)
-  local arrival = (at + counter.ahead) % span
+  local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
   local before = counter.stored
   if counter.debt then
     call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
@@ -286,7 +288,9 @@ local function heal()
   if #KEYS == 0 then return 0 end
   local looked_at = now_us % #KEYS + 1
   if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-  call('PEXPIRE', KEYS[looked_at], once_ms)
+  local life_ms = once_ms
+  for _, own_ms in pairs(life_of) do life_ms = math.max(life_ms, own_ms) end
+  call('PEXPIRE', KEYS[looked_at], life_ms)
   return 1
 end
 
