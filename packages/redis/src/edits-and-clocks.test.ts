@@ -177,6 +177,21 @@ it("a life that is not whole milliseconds is rounded up, and nothing is charged 
   expect((await store.take([take], { id: "x", fingerprint: "f", idTtlMs: 1500.5 })).replayed).toBe(true);
 });
 
+it("debt is paid off by time alone, and no clamp forgives it, by either script", async () => {
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 10_000)] });
+  const take = resolvedLimit(limit, "u");
+  await store.charge([{ ...take, cost: 10 }]);
+  await store.charge([{ ...take, cost: 7 }]);
+  for (const receipt of [false, true]) {
+    const { taken, outcomes } = await store.take([take], { receipt });
+    expect([taken, outcomes[0]!.retryAfterMs]).toEqual([false, 8000]);
+  }
+  await store.charge([{ ...take, cost: 100 }]);
+  expect((await store.take([take])).outcomes[0]!.retryAfterMs, "one capacity of debt at most").toBe(11_000);
+  clock.advance(11_000);
+  expect((await store.take([take])).taken).toBe(true);
+});
+
 it("what is taken around the end of the circle can be given back", async () => {
   const circleMs = 2 ** 33;
   clock.advance(circleMs - (clock.epochMs() % circleMs) - 1_800_000 + 0.123);

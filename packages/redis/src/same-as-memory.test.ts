@@ -1,13 +1,6 @@
 import { flavors, startCluster, startServer } from "@sluice/test-servers";
 import fc from "fast-check";
-import {
-  type Algorithm,
-  type ManualClock,
-  MemoryCounters,
-  type ResolvedLimit,
-  SluiceError,
-  type TakeAnswer,
-} from "sluice";
+import { type Algorithm, ManualClock, MemoryCounters, type ResolvedLimit, SluiceError, type TakeAnswer } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
@@ -28,7 +21,11 @@ const sizes = [
   { windows: [{ limit: 6, per: { kind: "never" }, burst: 6 } as const] },
   { windows: [windowOf(30, 40 * 24 * 3_600_000)] },
   { windows: [windowOf(1000, 1000)] },
+  { windows: [{ limit: 6, per: { kind: "calendar", unit: "day", timeZone: "Europe/Berlin" }, burst: 6 } as const] },
 ];
+
+/** Which of the sizes goes by a calendar, as only fixed windows do. */
+const calendar = 7;
 
 /** Which of the sizes is a one-off quota. */
 const once = 4;
@@ -112,7 +109,8 @@ function subjectOf(by: string, subject: number): string {
   return by === "tenant" ? "acme" : by === "tenant,user" ? `acme|u${subject}` : `10.0.0.${subject}`;
 }
 
-function compile(plan: LimitPlan, name: string, factor = 1): ReturnType<typeof compileTestLimit> {
+function compile(written: LimitPlan, name: string, factor = 1): ReturnType<typeof compileTestLimit> {
+  const plan: LimitPlan = written.size === calendar ? { ...written, algorithm: "fixed_window" } : written;
   const { windows } = sizes[plan.size]!;
   const isBucket = plan.algorithm === "gcra" || plan.algorithm === "token_bucket" || plan.algorithm === "leaky_bucket";
   const scaled = (isBucket ? windows : whole(windows)).map((window) => ({
@@ -230,8 +228,13 @@ function withoutReceipts(step: StepPlan): StepPlan {
   return step.do === "take" ? { ...step, receipt: false } : step;
 }
 
-async function property(servers: string, runs: number, plans: fc.Arbitrary<LimitPlan>, across = false): Promise<void> {
-  const clock = testTime();
+async function property(
+  servers: string,
+  runs: number,
+  plans: fc.Arbitrary<LimitPlan>,
+  { across = false, startMs = testTime().epochMs() }: { across?: boolean; startMs?: number } = {},
+): Promise<void> {
+  const clock = new ManualClock(startMs);
   const store = new RedisCounters({ servers, deadlineMs: 5000, lanes: 8, tune: scriptsOnTestTime(clock) });
   try {
     await store.connected();
@@ -241,7 +244,7 @@ async function property(servers: string, runs: number, plans: fc.Arbitrary<Limit
         fc.array(stepArbitrary, { minLength: 10, maxLength: 60 }),
         async (limits, written) => {
           const steps = across ? written.map(withoutReceipts) : written;
-          clock.advance(testTime().epochMs() - clock.epochMs());
+          clock.advance(startMs - clock.epochMs());
           await converse(new MemoryCounters({ clock }), store, clock, limits, steps, !across);
         },
       ),
@@ -316,6 +319,17 @@ describe.each(flavors)("on %s", (flavor) => {
 
   test("random conversations go as in memory, on one server", () => property(single, 600, limitArbitrary), 120_000);
 
+  test("random conversations go as in memory while arrival times pass the end of their circle", () => {
+    const circleMs = 2 ** 33;
+    const startMs = Math.ceil(testTime().epochMs() / circleMs) * circleMs - 3000;
+    const ofArrivals = limitArbitrary.map((plan) => ({
+      ...plan,
+      algorithm: "gcra" as const,
+      size: plan.size === once || plan.size === calendar ? 1 : plan.size,
+    }));
+    return property(single, 300, ofArrivals, { startMs });
+  }, 120_000);
+
   test("takes that travel together go as one after the other in memory", () => together(single, 400), 120_000);
 
   test("random conversations within a slot go as in memory, on a cluster", () => {
@@ -329,6 +343,6 @@ describe.each(flavors)("on %s", (flavor) => {
     // time that a receipt stands for, so that less of it may be given back than in memory; and the end of a one-off quota
     // is put off by every use, also by one that is given back.
     const apart = limitArbitrary.map((plan) => ({ ...plan, blockForMs: 0, size: plan.size === once ? 0 : plan.size }));
-    return property(clustered, 300, apart, true);
+    return property(clustered, 300, apart, { across: true });
   }, 120_000);
 });

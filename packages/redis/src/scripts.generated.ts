@@ -9,7 +9,7 @@ export interface Script {
 export const scripts: Readonly<Record<"charge" | "give" | "peek" | "takeArrivals" | "take", Script>> = {
   /** Takes costs unconditionally, into bounded debt where it must. */
   charge: {
-    digest: "2853e85c24305ed00bf5fe3c9cc4d57276d3af75",
+    digest: "19a27bc6abfc2f68c3ad89d1e9d4479c55309a2d",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -33,6 +33,11 @@ local function instant_text(ahead)
 local units = within_ms + ahead
 local ms = floor(units / 1048576)
 return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
 end
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
@@ -230,7 +235,7 @@ local function write_arrival(name, counter, life_ms)
 local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
 local before = counter.stored
 if counter.debt then
-call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
+call('SET', name, arrival_text(counter.ahead, true), 'PX', life_ms)
 elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
 or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
 call('SET', name, arrival, 'PX', life_ms)
@@ -314,7 +319,7 @@ return reply
   },
   /** Gives a take back by its receipt, once. Keys of its counters are in the receipt, which shares their slot. */
   give: {
-    digest: "0b800d2ab589c0896b193a3f40de7d7e80cfc18b",
+    digest: "0f1b30faadd071866dafb06e05da3112f2c762f7",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -336,6 +341,11 @@ local function instant_text(ahead)
 local units = within_ms + ahead
 local ms = floor(units / 1048576)
 return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
 end
 local call, pack, unpack_from, byte, format = redis.call, struct.pack, struct.unpack, string.byte, string.format
 local function text_of(name)
@@ -359,8 +369,8 @@ local still = taken - given_since
 if taken <= 0 or still <= 0 or ends < still then return nil end
 local given = math.min(cost_worth, still)
 local left = ends - given
-local sign = debt and left > tolerance and '-' or ''
-return wide and 'w' .. sign .. instant_text(left) or sign .. format('%.0f', left < room and at + left or left - room), given
+debt = debt and left > tolerance
+return wide and (debt and 'w-' or 'w') .. instant_text(left) or arrival_text(left, debt), given
 end
 local function give_count(name, cost, ends)
 local value = text_of(name)
@@ -432,7 +442,7 @@ return { now_us, 0, any }
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "5b2682e56dbd3b02ad30b5a7e083234eb5a85d12",
+    digest: "bff01dabe3a05030d5769dd7059362caef0abfa1",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -456,6 +466,11 @@ local function instant_text(ahead)
 local units = within_ms + ahead
 local ms = floor(units / 1048576)
 return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
 end
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
@@ -653,7 +668,7 @@ local function write_arrival(name, counter, life_ms)
 local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
 local before = counter.stored
 if counter.debt then
-call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
+call('SET', name, arrival_text(counter.ahead, true), 'PX', life_ms)
 elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
 or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
 call('SET', name, arrival, 'PX', life_ms)
@@ -731,7 +746,7 @@ return reply
   },
   /** Takes costs from counters of arrival times, one window each: the commonest request, many at once. */
   takeArrivals: {
-    digest: "29b2d1f9d4ceb93e4ca2487c2a0134116741af29",
+    digest: "6d893704fd0279ba4f0aefad63c52067925a14f6",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -755,6 +770,11 @@ local function instant_text(ahead)
 local units = within_ms + ahead
 local ms = floor(units / 1048576)
 return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
 end
 local call, try, byte = redis.call, redis.pcall, string.byte
 local worth_text, worth, tolerance, furthest, life = {}, {}, {}, {}, {}
@@ -822,7 +842,7 @@ return reply
   },
   /** Takes requests of any windows, each of them all or nothing. */
   take: {
-    digest: "37730d470a1511afc9c6402ec13da1985f731176",
+    digest: "30df9b53f14856a64bd21aa9379fb9276f7e0d34",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -846,6 +866,11 @@ local function instant_text(ahead)
 local units = within_ms + ahead
 local ms = floor(units / 1048576)
 return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
 end
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
@@ -1043,7 +1068,7 @@ local function write_arrival(name, counter, life_ms)
 local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
 local before = counter.stored
 if counter.debt then
-call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
+call('SET', name, arrival_text(counter.ahead, true), 'PX', life_ms)
 elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
 or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
 call('SET', name, arrival, 'PX', life_ms)

@@ -82,6 +82,23 @@ describe("a request across places", () => {
     expect((await store.take(inShadow)).taken).toBe(true);
   });
 
+  it("gives back what was taken when another part fails", async () => {
+    const store = await open(cell.url, 300);
+    await store.take([resolvedLimit(tenant, "acme", 10)]);
+    // Denied once by tenant, so that it is asked first from now on; then by ip, which fails.
+    await store.take(asked);
+    await cell.command("FLUSHALL");
+    main.pause();
+    try {
+      await expect(store.take(asked)).rejects.toMatchObject({ code: "store_unavailable" });
+    } finally {
+      main.resume();
+    }
+    const left = async (): Promise<number> =>
+      (await store.peek([resolvedLimit(tenant, "acme")])).outcomes[0]!.remaining;
+    await expect.poll(left, { timeout: 5000 }).toBe(10);
+  });
+
   it("is answered by its deadline, also where nothing can be given back in time", async () => {
     const store = await open(cell.url, 200);
     await store.take(asked.map((one) => ({ ...one, cost: 1 })));
@@ -129,6 +146,18 @@ it("a receipt of more parts than there are places is void, and asks nobody", asy
   const before = store.stats.loads;
   expect(await store.give(Array.from({ length: 5000 }, (_, i) => `r0.0.x${i}`).join("+"))).toBe(false);
   expect(store.stats.loads).toBe(before);
+});
+
+it("as many as a call can hold travel in one, and each is answered for itself", async () => {
+  const store = new RedisCounters({ servers: main.url, maxBatch: 255, maxInFlight: 1, deadlineMs: 5000 });
+  stores.push(store);
+  await store.connected();
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, hourMs)], policy: "many" });
+  const answers = await Promise.all(
+    Array.from({ length: 1500 }, (_, i) => store.take([resolvedLimit(limit, `u${i % 500}`)])),
+  );
+  expect(answers.map(({ taken }) => taken)).toEqual(Array.from({ length: 1500 }, (_, i) => i < 1000));
+  expect(store.stats.questions / store.stats.calls).toBeGreaterThan(200);
 });
 
 it("a batch larger than a call can hold is refused when the counters are made", () => {

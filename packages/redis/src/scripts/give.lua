@@ -30,8 +30,8 @@ local function give_arrival(name, cost_worth, tolerance, word, given_since)
   if taken <= 0 or still <= 0 or ends < still then return nil end
   local given = math.min(cost_worth, still)
   local left = ends - given
-  local sign = debt and left > tolerance and '-' or ''
-  return wide and 'w' .. sign .. instant_text(left) or sign .. format('%.0f', left < room and at + left or left - room), given
+  debt = debt and left > tolerance
+  return wide and (debt and 'w-' or 'w') .. instant_text(left) or arrival_text(left, debt), given
 end
 
 local function give_count(name, cost, ends)

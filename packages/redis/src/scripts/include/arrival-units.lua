@@ -30,3 +30,10 @@ local function instant_text(ahead)
   local ms = floor(units / 1048576)
   return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
 end
+
+-- An arrival so far ahead of now, as it is kept. Debt is its negative; the circle's beginning, which has none, is its end.
+local function arrival_text(ahead, debt)
+  local arrival = ahead < room and at + ahead or ahead - room
+  if not debt then return string.format('%.0f', arrival) end
+  return string.format('-%.0f', arrival == 0 and span or arrival)
+end

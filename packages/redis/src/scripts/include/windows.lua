@@ -238,7 +238,7 @@ local function write_arrival(name, counter, life_ms)
   local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
   local before = counter.stored
   if counter.debt then
-    call('SET', name, '-' .. format('%.0f', arrival), 'PX', life_ms)
+    call('SET', name, arrival_text(counter.ahead, true), 'PX', life_ms)
   elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
     or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
     call('SET', name, arrival, 'PX', life_ms)
