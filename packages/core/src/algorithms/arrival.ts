@@ -43,9 +43,14 @@ export function compileArrival(
 
 /** How far ahead of now an arrival is, as the limit sees it. */
 export function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number): number {
-  const ahead = Math.abs(arrivalMs) - nowMs;
-  if (ahead <= 0) return 0;
-  return ahead <= (arrivalMs < 0 ? 2 : 1) * window.furthestMs ? ahead : window.toleranceMs;
+  if (arrivalMs >= 0) {
+    const ahead = arrivalMs - nowMs;
+    if (ahead <= 0) return 0;
+    return ahead <= window.furthestMs ? ahead : window.toleranceMs;
+  }
+  const owed = -arrivalMs - nowMs;
+  if (owed <= 0) return 0;
+  return owed <= 2 * window.furthestMs ? owed : window.toleranceMs;
 }
 
 /**
