@@ -112,6 +112,15 @@ describe("one server behind a slow or broken line", () => {
     }
   });
 
+  it("is waited for as long as what is enforced says, whatever a policy in shadow mode does", async () => {
+    const hasty = { ...limit, policy: { ...limit.policy, id: "hasty", deadlineMs: 1 } };
+    const store = open(proxy.url, { deadlineMs: 5000 });
+    await store.connected();
+    proxy.delayMs = 50;
+    const { taken } = await store.take([...take(), resolvedLimit(hasty, "u", 1, 1)]);
+    expect(taken).toBe(true);
+  });
+
   it("is asked by a deadline that is a number", () => {
     for (const deadlineMs of [Number.NaN, 0, -1, 1e9])
       expect(() => open(proxy.url, { deadlineMs })).toThrow(/deadlineMs/);

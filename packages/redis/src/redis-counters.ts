@@ -117,7 +117,7 @@ export class RedisCounters implements CounterStore {
     };
   }
 
-  /** Whether every server that is known is connected, and its breaker closed. */
+  /** Whether there is a server for every counter, connected, and its breaker closed. */
   get ready(): boolean {
     return !this.#closed && this.#main.ready && this.#cells.every(({ site }) => site.ready);
   }

@@ -75,7 +75,7 @@ export interface WindowReading {
  * - `take` is atomic: all limits of a group are charged, or none is. A denial changes nothing, but for `block_for`.
  * - `peek` is `take` without the charge, and changes nothing at all.
  * - `give` undoes a take, once. It is void when the receipt's moment has passed, or the counter was reset or lost
- *   since, so that a late give-back never admits more than the limit allows. Its request id is forgotten.
+ *   since, so that a late give-back never admits more than the limit allows. What gave anything back forgets its request id.
  * - `charge` takes unconditionally, after the fact. What it takes beyond the capacity is debt, at most one capacity.
  * - `reset` forgets the counters of these limits and subjects.
  * - `read` tells how each window stands.

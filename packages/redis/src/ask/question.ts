@@ -36,7 +36,7 @@ export type Reply =
   /** Bounds of a calendar window do not hold at the server's time; nothing was charged. */
   | { readonly kind: "outside" };
 
-/** How much of a call's time a question takes, in thirds of a microsecond or so. Only the proportion matters. */
+/** How much of a call's time a question takes. 1 is a take from one window of arrival times, some two microseconds. */
 export function weightOf({ operation, limits }: Question): number {
   if (operation === "takeArrival") return 1;
   let weight = 1;

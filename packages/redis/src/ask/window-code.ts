@@ -7,7 +7,10 @@ export const kindNumber = { arrival: 1, wideArrival: 2, count: 3, sliding: 4, lo
 
 /** Units of arrival time in a millisecond. */
 export const unitsPerMs: number = 2 ** 20;
-/** Windows that reach further are kept in another form: a key of half this life cannot be idle for a quarter of the circle. */
+/**
+ * Windows that reach further are kept in another form. A key lives for 2 × furthest + 2 min, which up to here is less than
+ * 2^31 ms, a quarter of the circle: so it ends before what has passed could be taken for what is ahead.
+ */
 const widestMs = 12 * 24 * 60 * 60 * 1000;
 /** More than any counter ever holds: the cost never fits. For the script of arrivals it must be a whole number. */
 const never = 1e300;

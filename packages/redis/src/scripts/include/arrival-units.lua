@@ -1,6 +1,6 @@
 -- Arrival times are whole units of 2^-20 ms, modulo 2^53 of them (99 days): small enough to be exact in Lua's numbers, and an
 -- integer that the server keeps in 8 bytes and adds to by itself. What seems to be more than 3/4 of the circle ahead has
--- passed; counters end long before that could be mistaken.
+-- passed; keys of this form end before that could be mistaken, which `widestMs` in window-code.ts sees to.
 local floor = math.floor
 local span = 9007199254740992
 local passed = 0.75 * span

@@ -166,7 +166,7 @@ local function clamp(counter, tolerance, furthest)
   end
 end
 
--- Whether the cost fits, and how the window stands in four numbers for the reply.
+-- Whether the cost fits, and how the window stands in four numbers for the reply. Brings a misfit back first.
 local function look(kind, counter, cost, capacity, a, b, c)
   if kind <= 2 then
     clamp(counter, b, c)
