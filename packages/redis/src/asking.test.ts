@@ -32,6 +32,8 @@ function open(servers: string, options: Partial<RedisCountersOptions> = {}): Red
   return store;
 }
 
+const lost = (): ReadonlySet<string> =>
+  new Set(events.flatMap((event) => (event.kind === "disconnected" ? [event.shard] : [])));
 const opened = (): readonly RedisEvent[] =>
   events.filter((event) => event.kind === "breaker" && event.state === "open");
 
@@ -157,7 +159,10 @@ describe("a cluster", () => {
         await first!.command("CLUSTER", "FORGET", String(await node.command("CLUSTER", "MYID")));
       // Lost connections make it look again, and the node that it knows best answers first or later.
       for (let i = 0; i < 4; i++) {
+        events.length = 0;
         for (const node of others) await node.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+        // Until it has noticed, it believes itself as ready as before.
+        await expect.poll(lost, soon).toEqual(new Set(others.map(({ host, port }) => `${host}:${port}`)));
         await expect.poll(() => store.ready, soon).toBe(true);
       }
       for (let i = 0; i < 64; i++) expect((await store.take(take(`u${i}`))).taken).toBe(true);
