@@ -25,6 +25,7 @@ function elsewhere(memory: MemoryCounters, away: { now: boolean } = { now: false
     },
     give: async (receipt) => memory.give(receipt),
     charge: async (limits) => memory.charge(limits),
+    block: async (limits, forMs) => memory.block(limits, forMs),
     reset: async (limits) => memory.reset(limits),
     read: async (limit) => memory.read(limit),
     close: async () => memory.close(),

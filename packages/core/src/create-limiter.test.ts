@@ -265,7 +265,7 @@ describe("a request that is none", () => {
 
   it("is refused by charge, reset and explain as well", async () => {
     const { limiter } = open(one("1/h"));
-    const wrong = { cost: -1 };
+    const wrong = { cost: 0.5 };
     for (const answer of [limiter.charge(wrong), limiter.reset(wrong), limiter.explain(wrong), limiter.check(wrong)]) {
       await expect(answer).rejects.toMatchObject({ code: "invalid_request" });
     }
@@ -525,6 +525,7 @@ describe("counters elsewhere", () => {
       },
       give: async (receipt) => memory.give(receipt),
       charge: async (limits) => memory.charge(limits),
+      block: async (limits, forMs) => memory.block(limits, forMs),
       reset: async (limits) => memory.reset(limits),
       read: async (limit) => memory.read(limit),
       close: async () => memory.close(),
@@ -559,6 +560,7 @@ describe("counters that fail", () => {
       peek: fail,
       give: fail,
       charge: fail,
+      block: fail,
       reset: fail,
       read: fail,
       close: async () => {},
@@ -611,6 +613,7 @@ describe("previews of counters elsewhere", () => {
       },
       give: async (receipt) => memory.give(receipt),
       charge: async (limits) => memory.charge(limits),
+      block: async (limits, forMs) => memory.block(limits, forMs),
       reset: async (limits) => memory.reset(limits),
       read: async (limit) => memory.read(limit),
       close: async () => memory.close(),
@@ -637,12 +640,12 @@ describe("explain", () => {
     limiter.checkSync(user("u"));
     limiter.checkSync(user("u"));
     const text = renderExplanation(await limiter.explain(user("u")));
-    expect(text).toContain("  blocked after an earlier denial, for another 600000 ms\n");
+    expect(text).toContain("  blocked for another 600000 ms\n");
     expect(text).toContain("✓ lists: matches everything in its domain; its allow list names this request\n");
     expect(text).toContain(
       "✓ skips: matches everything in its domain; tenant is skipped: a dimension of it is missing\n",
     );
-    expect(text).toMatch(/DENIED by login \/ user: blocked after an earlier denial; passes in 600000 ms$/);
+    expect(text).toMatch(/DENIED by login \/ user: blocked; passes in 600000 ms$/);
   });
 
   it("tells which policies matched, which counters, the arithmetic, and why it was denied", async () => {

@@ -33,7 +33,7 @@ import { type Refusal, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
 import type { PolicySet } from "./policy/policy.ts";
-import type { CheckRequest } from "./request/check-request.ts";
+import { type CheckRequest, maxBlockMs } from "./request/check-request.ts";
 import { rawDimension, readDimension } from "./request/read-dimension.ts";
 import { validateRequest } from "./request/validate-request.ts";
 import { defaultIpv6PrefixBits } from "./subject/ip-address.ts";
@@ -170,13 +170,18 @@ class SluiceLimiter implements Limiter {
     }
   }
 
+  peek(request: CheckRequest): Promise<Decision> {
+    return this.check({ ...request, preview: true });
+  }
+
   async give(receipt: Receipt): Promise<boolean> {
     if (isLocalReceipt(receipt)) return this.#local?.give(receipt) ?? false;
     return orUnavailable(() => this.counters.give(receipt));
   }
 
   async charge(request: CheckRequest): Promise<void> {
-    const resolution = this.#resolve(request);
+    validateRequest(request, "charged");
+    const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
     const { limits } = resolution;
     if (limits.length === 0) return;
     try {
@@ -187,6 +192,15 @@ class SluiceLimiter implements Limiter {
       if (!local.some(({ group }) => group === 0)) throw unavailable(error);
       this.#localCounters().charge(local);
     }
+  }
+
+  async block(request: CheckRequest, forMs: number): Promise<void> {
+    checkBlockMs(forMs);
+    const resolution = this.#resolve(request);
+    const { limits } = resolution;
+    if (!limits.some(({ limit, group }) => limit.blockable && group === 0)) throw notBlockable(resolution);
+    await orUnavailable(() => this.counters.block(limits, forMs));
+    this.#previews.clear();
   }
 
   async reset(request: CheckRequest): Promise<void> {
@@ -382,6 +396,23 @@ function checkedPrefix(bits: number): number {
   if (Number.isInteger(bits) && bits >= 1 && bits <= 128) return bits;
   const message = `must be a whole number from 1 to 128, not ${bits}`;
   throw new SluiceError("invalid_request", `ipv6PrefixBits ${message}`, [{ path: ["ipv6PrefixBits"], message }]);
+}
+
+function checkBlockMs(forMs: number): void {
+  if (Number.isInteger(forMs) && forMs >= 1 && forMs <= maxBlockMs) return;
+  const message = `must be a whole number of milliseconds from 1 to ${maxBlockMs}, not ${String(forMs)}`;
+  throw new SluiceError("invalid_request", `forMs ${message}`, [{ path: ["forMs"], message }]);
+}
+
+/** Nothing would look for the block: that is told rather than done. */
+function notBlockable({ limits, applied }: Resolution): SluiceError {
+  const ids = [...new Set(applied.map(({ policy }) => policy.id))].join(", ");
+  const shadowed = limits.some(({ limit }) => limit.blockable) ? ", of a policy that is enforced," : "";
+  const message =
+    ids === ""
+      ? "cannot be blocked: no policy applies to it"
+      : `cannot be blocked by policy ${ids}: a limit that applies to it${shadowed} needs blockable: true, or block_for`;
+  return new SluiceError("invalid_request", `the request ${message}`, [{ path: [], message }]);
 }
 
 function policySetFrom(policies: PolicySet | Readonly<Record<string, unknown>>): PolicySet {

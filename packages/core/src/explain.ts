@@ -193,8 +193,7 @@ export function renderExplanation(explanation: Explanation): string {
     lines.push(`  subject ${limit.subject === "" ? "(everybody together)" : limit.subject}`);
     lines.push(`  counter ${limit.counter}`);
     const answer = decision.limits?.[i];
-    if (answer?.reason === "blocked")
-      lines.push(`  blocked after an earlier denial, for another ${answer.retryAfterMs} ms`);
+    if (answer?.reason === "blocked") lines.push(`  blocked for another ${answer.retryAfterMs} ms`);
     for (const { window, remaining, resetAfterMs, arithmetic } of limit.windows) {
       const reset = resetAfterMs === 0 ? "unused" : `as good as new in ${resetAfterMs} ms`;
       lines.push(`  window ${renderWindow(window.source)}: ${remaining} of ${window.capacity} left, ${reset}`);
@@ -218,7 +217,7 @@ function summaryOf(decision: Decision): string {
     case "over_limit":
       return `DENIED${by}: ${decision.remaining} of ${decision.limit} left, cost ${decision.cost}; passes in ${decision.retryAfterMs} ms`;
     case "blocked":
-      return `DENIED${by}: blocked after an earlier denial; passes in ${decision.retryAfterMs} ms`;
+      return `DENIED${by}: blocked; passes in ${decision.retryAfterMs} ms`;
     case "never_fits":
       return `DENIED${by}: cost ${decision.cost} never fits into ${decision.limit}; waiting does not help`;
     case "deny_list":

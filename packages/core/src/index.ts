@@ -20,6 +20,15 @@ export {
   type CircuitBreakerOptions,
   type CircuitState,
 } from "./failing/circuit-breaker.ts";
+export {
+  type LimitCheckOptions,
+  type LimitOptions,
+  type LimitToBe,
+  limit,
+  type OneLimit,
+  type SubjectOf,
+  type WrittenWindow,
+} from "./limit.ts";
 export type * from "./limiter.ts";
 export type { CalendarWindow, CompiledLimit, CompiledWindow, CounterKind } from "./match/compiled.ts";
 export { lintPolicies } from "./policy/lint-policies.ts";
@@ -32,6 +41,7 @@ export { policyFileSchema } from "./policy/policy-schema.ts";
 export { renderWindow } from "./policy/render-window.ts";
 export {
   type CheckRequest,
+  maxBlockMs,
   maxCost,
   maxDimensionLength,
   maxDimensions,

@@ -26,21 +26,30 @@ export interface SnapshotInfo {
 
 /**
  * Decides. `check` and its siblings throw `SluiceError` only for what the caller got wrong; a denial is a value. While the
- * counters cannot be asked `check` answers as the policies say; `give`, `charge`, `reset` and `explain` reject with
+ * counters cannot be asked `check` answers as the policies say; `give`, `charge`, `block`, `reset` and `explain` reject with
  * `StoreUnavailable`.
  */
 export interface Limiter {
   check(request: CheckRequest): Promise<Decision>;
   /** `check` without a turn of the event loop; throws `not_local` where counters are not in this process. */
   checkSync(request: CheckRequest): Decision;
+  /** `check` as a preview: the same answer, and nothing is taken. */
+  peek(request: CheckRequest): Promise<Decision>;
   /** Gives a take back by its receipt. False when it was void: given already, too late, or reset since. */
   give(receipt: Receipt): Promise<boolean>;
   /**
-   * Takes unconditionally, after the fact: what a response turned out to cost. While the counters cannot be asked, this
+   * Takes unconditionally, after the fact: what a response turned out to cost. A cost below 0 is a credit: so much is given
+   * back without a receipt, until the counter is empty, and what does not exist is left alone. While the counters cannot be asked, this
    * node's own are charged, where a policy fails `local` and none fails closed.
    */
   charge(request: CheckRequest): Promise<void>;
-  /** Forgets the counters that this request would be counted in. */
+  /**
+   * Denies the subjects of this request with reason `blocked`, from now on and for so long: 1 ms … 30 days, whole. That is
+   * by each of its limits with `blockable` or `block_for`; `invalid_request` where there is none that is enforced. A block
+   * that lasts longer already stays as it is.
+   */
+  block(request: CheckRequest, forMs: number): Promise<void>;
+  /** Forgets the counters that this request would be counted in, and lifts their blocks. */
   reset(request: CheckRequest): Promise<void>;
   /** Decides as a preview, and tells how the answer comes about. */
   explain(request: CheckRequest): Promise<Explanation>;

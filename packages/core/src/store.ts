@@ -3,7 +3,7 @@
  * there, by the same formulas, and lets these functions describe what it found, so that every store answers in the same
  * numbers.
  */
-export { type ArrivalTake, decideArrival, takeArrival, worthMs } from "./algorithms/arrival.ts";
+export { type ArrivalTake, creditWorthMs, decideArrival, takeArrival, worthMs } from "./algorithms/arrival.ts";
 export { decideCount, onceRetentionMs } from "./algorithms/count.ts";
 export { decideSliding } from "./algorithms/sliding.ts";
 export type { WindowVerdict } from "./algorithms/window-verdict.ts";

@@ -2,6 +2,7 @@ import { startServer, type TestServer } from "@sluice/test-servers";
 import { createLimiter, MemoryCounters, type ResolvedLimit } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { blockKey } from "./ask/encode-call.ts";
 import { codeOf } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
 import { RedisCounters } from "./redis-counters.ts";
@@ -102,6 +103,127 @@ describe("a clock that is set back by an hour", () => {
     expect((await store.take([take])).outcomes[0]!.retryAfterMs).toBe(minuteMs);
     clock.advance(minuteMs);
     expect((await store.take([take])).taken).toBe(true);
+  });
+});
+
+describe("a block", () => {
+  const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 1000)], blockForMs: minuteMs });
+  const byHand = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 1000)], blockable: true });
+  const blocked = async (take: ResolvedLimit): Promise<number> => (await store.take([take])).outcomes[0]!.retryAfterMs;
+
+  it.each([
+    ["longer than block_for", limit],
+    ["without a block_for", byHand],
+  ])("by hand, %s, lasts as long as itself when the clock is set back, and no longer", async (_, one) => {
+    const take = resolvedLimit(one, "u");
+    await store.block([take], hourMs);
+    clock.advance(-dayMs);
+    expect((await store.peek([take])).outcomes[0]!.retryAfterMs).toBe(hourMs);
+    expect(await blocked(take)).toBe(hourMs);
+    clock.advance(10 * minuteMs);
+    expect(await blocked(take)).toBe(50 * minuteMs);
+    clock.advance(50 * minuteMs);
+    expect(await blocked(take)).toBe(0);
+  });
+
+  it("is put off by one that ends later by the clock as it is now, after it was set back", async () => {
+    const take = resolvedLimit(byHand, "u");
+    await store.block([take], hourMs);
+    clock.advance(-dayMs);
+    await store.block([take], minuteMs);
+    expect(await blocked(take), "a shorter one").toBe(hourMs);
+    clock.advance(-dayMs);
+    await store.block([take], 2 * hourMs);
+    expect(await blocked(take), "a longer one").toBe(2 * hourMs);
+  });
+
+  it("of a server that is ahead by hours is over once the clock is right", async () => {
+    const take = resolvedLimit(byHand, "u");
+    await store.block([take], minuteMs);
+    clock.advance(hourMs);
+    expect(await blocked(take)).toBe(0);
+  });
+
+  it("outlives an edit of block_for, in both stores", async () => {
+    const edited = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 1000)], blockForMs: 1000 });
+    for (const one of [new MemoryCounters({ clock }), store]) {
+      for (let i = 0; i < 6; i++) await one.take([resolvedLimit(limit, "u")]);
+      for (const now of [edited, byHand]) {
+        const { outcomes } = await one.take([resolvedLimit(now, "u")]);
+        expect([outcomes[0]!.fits, outcomes[0]!.retryAfterMs]).toEqual(["blocked", minuteMs]);
+      }
+    }
+  });
+
+  it("without a length, as earlier versions wrote it, is as long as block_for", async () => {
+    const take = resolvedLimit(limit, "u");
+    const key = blockKey(names, limit, "u");
+    const plant = (untilMs: number): Promise<unknown> =>
+      server.command("SET", key, String(1000 * (clock.epochMs() + untilMs)), "PX", dayMs);
+    await plant(30_000);
+    expect(await blocked(take)).toBe(30_000);
+    await store.block([take], 20_000);
+    expect(await blocked(take), "a shorter one").toBe(30_000);
+    await store.block([take], 40_000);
+    expect(await blocked(take), "a longer one").toBe(40_000);
+    await plant(hourMs);
+    expect(await blocked(take), "the clock was set back since").toBe(minuteMs);
+    clock.advance(minuteMs);
+    expect(await blocked(take)).toBe(0);
+    await plant(hourMs);
+    await store.block([take], 2 * minuteMs);
+    expect(await blocked(take), "and put off").toBe(2 * minuteMs);
+  });
+
+  it("is not begun by a denial where only hands may", async () => {
+    const take = resolvedLimit(byHand, "u", 5);
+    await store.take([take]);
+    expect(await blocked(take)).toBe(1000);
+    expect(await server.command("EXISTS", blockKey(names, byHand, "u"))).toBe(0);
+  });
+});
+
+describe("a credit", () => {
+  it.each([
+    ["near", windowOf(10, hourMs), 20 * dayMs],
+    ["far", windowOf(10, 90 * dayMs), 80 * dayMs],
+  ])("is given to what an edit or a clock left behind once that is brought back (%s)", async (_, window, backMs) => {
+    const before = compileTestLimit({ algorithm: "gcra", windows: [{ ...window, burst: 1000 }] });
+    const after = compileTestLimit({ algorithm: "gcra", windows: [window] });
+    for (const one of [new MemoryCounters({ clock }), store]) {
+      await one.take([resolvedLimit(before, "u", 800)]);
+      await one.charge([resolvedLimit(after, "u", -4)]);
+      expect((await one.peek([resolvedLimit(after, "u")])).outcomes[0]!.remaining).toBe(4);
+    }
+    clock.advance(-backMs);
+    await store.charge([resolvedLimit(after, "u", -3)]);
+    expect((await store.peek([resolvedLimit(after, "u")])).outcomes[0]!.remaining).toBe(3);
+  });
+
+  it("is for the window of today, by a calendar, whatever the process thinks the time is", async () => {
+    const day = { limit: 6, per: { kind: "calendar", unit: "day", timeZone: "Europe/Berlin" }, burst: 6 } as const;
+    const limit = compileTestLimit({ algorithm: "fixed_window", windows: [day] });
+    await store.take([resolvedLimit(limit, "u", 6)]);
+    clock.advance(3 * dayMs);
+    await store.charge([resolvedLimit(limit, "u", -2)]);
+    const fresh = (await store.peek([resolvedLimit(limit, "u")])).outcomes[0]!;
+    expect([fresh.remaining, fresh.resetAfterMs]).toEqual([6, 0]);
+    await store.take([resolvedLimit(limit, "u", 6)]);
+    await store.charge([resolvedLimit(limit, "u", -2)]);
+    expect((await store.peek([resolvedLimit(limit, "u")])).outcomes[0]!.remaining).toBe(2);
+  });
+
+  it("leaves the end of a one-off quota where it was", async () => {
+    const once = { limit: 6, per: { kind: "never" }, burst: 6 } as const;
+    const take = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [once] }), "u", 6);
+    for (const one of [new MemoryCounters({ clock }), store]) {
+      await one.take([take]);
+      clock.advance(29 * dayMs);
+      await one.charge([{ ...take, cost: -2 }]);
+      expect((await one.peek([take])).outcomes[0]!.remaining).toBe(2);
+      clock.advance(dayMs);
+      expect((await one.peek([take])).outcomes[0]!.remaining, "forgotten 30 days after it was last used").toBe(6);
+    }
   });
 });
 

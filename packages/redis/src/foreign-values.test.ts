@@ -128,6 +128,16 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
     }
   }
 
+  it("is a log whose costs are more than can be counted, and counts as nothing", async () => {
+    const limit = limitOf("sliding_log", hourMs);
+    const bytes = Buffer.alloc(1 + 32, "L");
+    [5e-324, conversationStartMs + hourMs + 1, conversationStartMs, 2 ** 53].forEach((one, i) => {
+      bytes.writeDoubleLE(one, 1 + 8 * i);
+    });
+    await server.command("SET", keyOf(limit), bytes, "PX", hourMs);
+    expect((await ask(limit, true)).outcomes[0]!.remaining).toBe(capacity - 1);
+  });
+
   describe.each(kinds)("$name", ({ limit, general }) => {
     it.each(garbage)(
       "%s counts as nothing, is told in the statistics, and is gone after the next take",
@@ -183,14 +193,35 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
   it("does not keep a subject out where it stands in the place of a block", async () => {
     const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, hourMs)], blockForMs: 60_000 });
     const take = resolvedLimit(limit, "u1");
-    for (const value of ["hello", "", "nan", "inf", "-1", "9e99", "1e300", "0x10"]) {
+    const numbers = ["9".repeat(16), "9".repeat(40), "1:1", ":", "5:", ":5", "9e15:5", "1:1:1"];
+    const lengths = ["0", "-1", "1e9", "9".repeat(12), "9".repeat(40)].map((length) => `8000000000000000:${length}`);
+    for (const value of ["hello", "", "nan", "inf", "-1", "9e99", "1e300", "0x10", ...numbers, ...lengths]) {
       await server.command("SET", blockKey(names, limit, "u1"), value, "PX", hourMs);
       const { outcomes } = await store.take([take]);
       expect([value, outcomes[0]!.fits]).toEqual([value, "now"]);
+      await store.block([take], 60_000);
+      expect([value, (await store.take([take])).outcomes[0]!.retryAfterMs]).toEqual([value, 60_000]);
       await store.reset([take]);
     }
     await server.command("RPUSH", blockKey(names, limit, "u1"), "a");
     expect((await store.take([take])).taken).toBe(true);
+    const before = store.stats.foreign;
+    await store.block([take], 60_000);
+    expect(store.stats.foreign).toBe(before + 1);
+    expect((await store.take([take])).outcomes[0]!.fits).toBe("blocked");
+  });
+
+  it("is nothing that could be given back", async () => {
+    for (const { limit } of kinds) {
+      for (const [name, plant] of garbage) {
+        await server.command("FLUSHALL");
+        await plant(server, keyOf(limit));
+        const held = await server.command("DUMP", keyOf(limit));
+        await store.charge([resolvedLimit(limit, "u1", -3)]);
+        expect([name, await server.command("DUMP", keyOf(limit))]).toEqual([name, held]);
+        expect(await server.command("DBSIZE")).toBe(1);
+      }
+    }
   });
 
   it("is void where it stands in the place of a receipt, its mark or an id", async () => {

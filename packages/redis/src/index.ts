@@ -16,6 +16,7 @@ export type {
 export { serversFromIoredis } from "./connect/servers-from-ioredis.ts";
 export { serversFromNodeRedis } from "./connect/servers-from-node-redis.ts";
 export type { Cell } from "./place/cells.ts";
+export { type RedisSource, redis } from "./redis.ts";
 export { RedisCounters, type RedisCountersOptions, type RedisCountersStats } from "./redis-counters.ts";
 export { parseRedisUrl, type RedisServers, renderServers } from "./redis-servers.ts";
 export type { RedisEvent, ShardStatus } from "./site.ts";

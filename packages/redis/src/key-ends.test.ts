@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import type { ResolvedLimit } from "sluice";
 import { compileTestLimit, resolvedLimit, type TestLimit, windowOf } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { blockKey } from "./ask/encode-call.ts";
 import { codeOf } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
 import { RedisCounters } from "./redis-counters.ts";
@@ -24,6 +25,7 @@ const limits: readonly (TestLimit & { readonly name: string })[] = [
   { name: "sliding window", algorithm: "sliding_window", windows: [windowOf(5, hourMs)] },
   { name: "sliding log", algorithm: "sliding_log", windows: [windowOf(5, hourMs)] },
   { name: "blocking", algorithm: "gcra", windows: [windowOf(1, hourMs)], blockForMs: 60_000 },
+  { name: "blockable", algorithm: "fixed_window", windows: [windowOf(9, hourMs)], blockable: true },
   { name: "two windows", algorithm: "sliding_window", windows: [windowOf(3, 60_000), windowOf(9, hourMs)] },
 ];
 const compiled = limits.map((limit) => compileTestLimit({ ...limit, policy: limit.name.replaceAll(" ", "-") }));
@@ -53,7 +55,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
   }
 
   type Step = {
-    readonly kind: "take" | "takeAll" | "peek" | "charge" | "give" | "reset" | "takeById";
+    readonly kind: "take" | "takeAll" | "peek" | "charge" | "credit" | "block" | "give" | "reset" | "takeById";
     readonly limit: number;
     readonly subject: number;
     readonly cost: number;
@@ -61,7 +63,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
     readonly receipt: boolean;
   };
   const step: fc.Arbitrary<Step> = fc.record({
-    kind: fc.constantFrom("take", "take", "takeAll", "peek", "charge", "give", "reset", "takeById"),
+    kind: fc.constantFrom("take", "take", "takeAll", "peek", "charge", "credit", "block", "give", "reset", "takeById"),
     limit: fc.nat({ max: compiled.length - 1 }),
     subject: fc.nat({ max: 2 }),
     cost: fc.integer({ min: 1, max: 6 }),
@@ -85,6 +87,8 @@ describe.each(flavors)("keys on %s", (flavor) => {
             hold(await store.take([one], { id: `id${subject}`, fingerprint: "f", receipt }));
           else if (kind === "peek") await store.peek(several);
           else if (kind === "charge") await store.charge([one]);
+          else if (kind === "credit") await store.charge([{ ...one, cost: -cost }]);
+          else if (kind === "block") await store.block(several, 1000 * cost);
           else if (kind === "reset") await store.reset([one]);
           else await store.give(receipts.pop() ?? "r0.0.none");
         }
@@ -93,6 +97,36 @@ describe.each(flavors)("keys on %s", (flavor) => {
       { numRuns: 30 },
     );
     expect(Number(await server.command("DBSIZE"))).toBeGreaterThan(0);
+  });
+
+  it("are not made by a credit, and those that it finds still end when they would have, or later", async () => {
+    const takes = compiled.map((limit) => resolvedLimit(limit, "u1"));
+    await store.charge(takes.map((take) => ({ ...take, cost: -5 })));
+    expect(await server.command("DBSIZE")).toBe(0);
+    await store.charge(takes.map((take) => ({ ...take, cost: 5 })));
+    const keys = (await server.command("KEYS", "*")) as readonly string[];
+    await store.charge(takes.map((take) => ({ ...take, cost: -2 })));
+    for (const take of takes) {
+      for (const [i, { resetAfterMs }] of (await store.read(take)).entries()) {
+        const life = Number(await server.command("PTTL", names.counter(codeOf(take.windows[i]!).code, "u1")));
+        if (resetAfterMs > 1000) expect(life).toBeGreaterThan(resetAfterMs - 1000);
+      }
+    }
+    await store.charge(takes.map((take) => ({ ...take, cost: -100_000 })));
+    expect(await endless()).toEqual([]);
+    expect(Number(await server.command("DBSIZE"))).toBeLessThanOrEqual(keys.length);
+  });
+
+  it("of blocks end with them", async () => {
+    const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, hourMs)], blockable: true });
+    const key = blockKey(names, limit, "u1");
+    await store.block([resolvedLimit(limit, "u1")], hourMs);
+    await store.block([resolvedLimit(limit, "u1")], 1000);
+    expect(Number(await server.command("PTTL", key))).toBeGreaterThan(hourMs - 60_000);
+    await store.block([resolvedLimit(limit, "u1")], 2 * hourMs);
+    const life = Number(await server.command("PTTL", key));
+    expect(life).toBeGreaterThan(2 * hourMs - 60_000);
+    expect(life).toBeLessThanOrEqual(2 * hourMs);
   });
 
   it("outlive what they hold: the end is not before the counter is as good as new", async () => {
@@ -125,7 +159,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
       .toBeGreaterThan(0);
   });
 
-  const ofOneKey = alone.filter(([, { windows, limit }]) => windows.length === 1 && limit.blockForMs === 0);
+  const ofOneKey = alone.filter(([, { windows, limit }]) => windows.length === 1 && !limit.blockable);
   it.each(ofOneKey.filter(([, { windows }]) => windows[0]!.perMs >= hourMs || windows[0]!.calendar !== undefined))(
     "of a used-up counter (%s) get an end again with the very next denial, and that is told",
     async (_, take) => {

@@ -94,6 +94,30 @@ describe.each(places)("on $name", ({ start }) => {
     expect((await store.take([all[0]!])).taken).toBe(false);
   });
 
+  it("gives back without a receipt, wherever counters are", async () => {
+    await store.charge(all.map((one) => ({ ...one, cost: 14 })));
+    await store.charge(all.map((one) => ({ ...one, cost: -7 })));
+    expect(await remaining()).toEqual(each(3));
+    await store.charge(all.map((one) => ({ ...one, cost: -100_000 })));
+    expect(await remaining()).toEqual(each(10));
+  });
+
+  it("blocks wherever marks are, until a reset", async () => {
+    const blockable = all.map((one, i) => ({ ...one, limit: { ...one.limit, blockable: i !== 1 } }));
+    await store.block(blockable, 60_000);
+    const fits = async (): Promise<readonly string[]> => (await store.peek(blockable)).outcomes.map((one) => one.fits);
+    expect(await fits()).toEqual(blockable.map((_, i) => (i === 1 ? "now" : "blocked")));
+    for (const one of blockable.filter((_, i) => i !== 1)) {
+      const { taken, outcomes } = await store.take([one]);
+      expect(taken).toBe(false);
+      expect(outcomes[0]!.retryAfterMs).toBeLessThanOrEqual(60_000);
+    }
+    await store.reset(blockable);
+    expect(await fits()).toEqual(each(0).map(() => "now"));
+    await store.block([all[0]!], 60_000);
+    expect((await store.take([all[0]!])).taken, "of limits that do not look, none").toBe(true);
+  });
+
   it("forgets counters that are reset, and no others", async () => {
     await store.take(all);
     await store.take(all.map((one) => ({ ...one, subject: "another" })));
@@ -123,6 +147,7 @@ describe.each(places)("on $name", ({ start }) => {
       store.take(all),
       store.peek(all),
       store.charge(all),
+      store.block([{ ...all[0]!, limit: { ...all[0]!.limit, blockable: true } }], 1000),
       store.reset(all),
       store.read(all[0]!),
       store.give("r0.0.abc"),

@@ -46,6 +46,12 @@ export interface RedisCountersOptions {
   readonly onEvent?: ((event: RedisEvent) => void) | undefined;
 }
 
+/** Where counters are: the servers of all, and those of some. */
+interface Sites {
+  readonly main: Site;
+  readonly cells: readonly { readonly cell: Cell; readonly site: Site }[];
+}
+
 export interface RedisCountersStats extends Readonly<AskCounts> {
   readonly shards: readonly (ShardStatus & { readonly cell: string | undefined })[];
 }
@@ -58,7 +64,7 @@ export interface RedisTestOptions {
 const defaultPrefix = "s";
 const defaultDeadlineMs = 25;
 const defaultIdTtlMs = 10 * 60 * 1000;
-/** For everything that is not a check: giving back, charging, resetting, reading. */
+/** For everything that is not a check: giving back, charging, blocking, resetting, reading. */
 const patienceMs = 1000;
 /** Servers that were replaced finish what they were asked within this. */
 const drainMs = 30_000;
@@ -72,7 +78,8 @@ const reachWithinMs = 5000;
 
 /**
  * Counters in Valkey or Redis, shared by every process that uses the same servers and prefix. Each request is one atomic
- * script call; requests that come together travel together. See docs/redis.md.
+ * script call; requests that come together travel together. Nothing is opened until the first question, or until `open` or
+ * `connected` ask for it. See docs/redis.md.
  */
 export class RedisCounters implements CounterStore {
   readonly local = false;
@@ -87,10 +94,12 @@ export class RedisCounters implements CounterStore {
     foreign: 0,
     healed: 0,
   };
-  readonly #cells: readonly { readonly cell: Cell; readonly site: Site }[];
   readonly #deniers = new LastDeniers();
   readonly #draining = new Set<Site>();
-  #main: Site;
+  readonly #servers: RedisServers;
+  readonly #cellServers: readonly { readonly cell: Cell; readonly servers: RedisServers }[];
+  /** Undefined until there is something to ask. */
+  #opened: Sites | undefined;
   #swaps = 0;
   #closed = false;
 
@@ -103,28 +112,35 @@ export class RedisCounters implements CounterStore {
     checkWhole("lanes", options.lanes, 1024);
     checkWhole("deadlineMs", options.deadlineMs, 60_000);
     // Every address is read before anything is opened: a wrong one leaves no connection behind.
-    const servers = serversFrom(options.servers);
-    const cells = (options.cells ?? []).map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
-    this.#main = this.#openSite(servers);
-    this.#cells = cells.map(({ cell, servers: own }) => ({ cell, site: this.#openSite(own) }));
+    this.#servers = serversFrom(options.servers);
+    this.#cellServers = (options.cells ?? []).map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
   }
 
   get stats(): RedisCountersStats {
-    const cells = this.#cells.flatMap(({ cell, site }) => site.shards.map((shard) => ({ ...shard, cell: cell.name })));
-    return {
-      ...this.#counts,
-      shards: [...this.#main.shards.map((shard) => ({ ...shard, cell: undefined })), ...cells],
-    };
+    const { main, cells } = this.#opened ?? { main: undefined, cells: [] };
+    const shards = (main?.shards ?? []).map((shard) => ({ ...shard, cell: undefined }));
+    const ofCells = cells.flatMap(({ cell, site }) => site.shards.map((shard) => ({ ...shard, cell: cell.name })));
+    return { ...this.#counts, shards: [...shards, ...ofCells] };
   }
 
-  /** Whether there is a server for every counter, connected, and its breaker closed. */
+  /** Whether there is a server for every counter, connected, and its breaker closed. False until the first question. */
   get ready(): boolean {
-    return !this.#closed && this.#main.ready && this.#cells.every(({ site }) => site.ready);
+    if (this.#closed || this.#opened === undefined) return false;
+    return this.#opened.main.ready && this.#opened.cells.every(({ site }) => site.ready);
   }
 
-  /** Resolves when the servers are connected, or rejects when that takes too long. Checks need not wait for it. */
+  /** Connects now, rather than with the first question. */
+  open(): void {
+    this.#sites();
+  }
+
+  /**
+   * Connects, and resolves when the servers are connected or rejects when that takes too long. Checks need not wait for it;
+   * but the first of them waits for a connection as well, within its own deadline.
+   */
   async connected(withinMs: number = reachWithinMs): Promise<void> {
-    await reached([this.#main, ...this.#cells.map(({ site }) => site)], withinMs);
+    const { main, cells } = this.#sites();
+    await reached([main, ...cells.map(({ site }) => site)], withinMs);
   }
 
   /**
@@ -144,12 +160,13 @@ export class RedisCounters implements CounterStore {
       next.close();
       throw error;
     }
-    const before = this.#main;
-    this.#main = next;
-    this.#drain(before);
+    const before = this.#opened;
+    this.#opened = { main: next, cells: before?.cells ?? this.#openCells() };
+    if (before !== undefined) this.#drain(before.main);
   }
 
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): Promise<TakeAnswer> {
+    if (this.#closed && this.#opened === undefined) return Promise.reject(closedError());
     const lane = this.#onlyLane(limits);
     const receipt = options?.receipt === true ? newReceipt() : undefined;
     const budgetMs = this.#deadlineOf(limits);
@@ -188,6 +205,13 @@ export class RedisCounters implements CounterStore {
     await Promise.all(parts.map(({ lane, limits: own }) => lane.lane.ask(question("charge", own), patienceMs)));
   }
 
+  async block(limits: readonly ResolvedLimit[], forMs: number): Promise<void> {
+    const parts = this.#laneParts(limits.filter(({ limit }) => limit.blockable));
+    await Promise.all(
+      parts.map(({ lane, limits: own }) => lane.lane.ask({ ...question("block", own), forMs }, patienceMs)),
+    );
+  }
+
   async reset(limits: readonly ResolvedLimit[]): Promise<void> {
     await Promise.all(
       this.#laneParts(limits).map(({ lane, limits: own }) => {
@@ -210,8 +234,22 @@ export class RedisCounters implements CounterStore {
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const site of [this.#main, ...this.#cells.map(({ site }) => site), ...this.#draining]) site.close();
+    const { main, cells } = this.#opened ?? { main: undefined, cells: [] };
+    main?.close();
+    for (const site of [...cells.map((one) => one.site), ...this.#draining]) site.close();
     this.#draining.clear();
+  }
+
+  #sites(): Sites {
+    if (this.#opened !== undefined) return this.#opened;
+    if (this.#closed) throw closedError();
+    const main = this.#openSite(this.#servers);
+    this.#opened = { main, cells: this.#openCells() };
+    return this.#opened;
+  }
+
+  #openCells(): Sites["cells"] {
+    return this.#cellServers.map(({ cell, servers }) => ({ cell, site: this.#openSite(servers) }));
   }
 
   #openSite(servers: RedisServers): Site {
@@ -239,9 +277,8 @@ export class RedisCounters implements CounterStore {
   }
 
   #siteOf(limit: ResolvedLimit): Site {
-    if (this.#cells.length === 0) return this.#main;
-    const found = cellOf(limit, this.#cells);
-    return found?.site ?? this.#main;
+    const { main, cells } = this.#sites();
+    return cells.length === 0 ? main : (cellOf(limit, cells)?.site ?? main);
   }
 
   #laneOf(limit: ResolvedLimit): PlacedLane {
@@ -250,8 +287,8 @@ export class RedisCounters implements CounterStore {
 
   /** The one lane that holds all of a request, if there is one. */
   #onlyLane(limits: readonly ResolvedLimit[]): PlacedLane | undefined {
-    if (this.#cells.length === 0 && this.#main.lanes.length === 1) return this.#main.lanes[0]!;
-    if (limits.length === 0) return this.#main.lanes[0]!;
+    const { main, cells } = this.#sites();
+    if (limits.length === 0 || (cells.length === 0 && main.lanes.length === 1)) return main.lanes[0]!;
     const first = this.#laneOf(limits[0]!);
     return limits.every((limit) => this.#laneOf(limit) === first) ? first : undefined;
   }
@@ -293,7 +330,7 @@ export class RedisCounters implements CounterStore {
         take: async (part, isLast) => {
           const receipt = isLast && !wantsReceipt ? undefined : newReceipt();
           const asked = question("take", part.limits, options, receipt);
-          const place = this.#cells.findIndex(({ site }) => site === part.lane.site) + 1;
+          const place = this.#sites().cells.findIndex(({ site }) => site === part.lane.site) + 1;
           const idScope = place === 0 && part.group === 0 ? "" : `${place}.${part.group}`;
           // Whether the rest fits is known in a moment; a receipt of the caller's own is good for longer.
           const receiptLifeMs = wantsReceipt ? undefined : budgetMs + momentMs;
@@ -320,13 +357,14 @@ export class RedisCounters implements CounterStore {
   /** A receipt says where it is good: cell, lane and name. */
   #wholeReceipt({ site, index }: PlacedLane, name: string | undefined): Receipt | undefined {
     if (name === undefined) return undefined;
-    const cell = this.#cells.findIndex((one) => one.site === site);
+    const cell = this.#sites().cells.findIndex((one) => one.site === site);
     return `r${cell + 1}.${index}.${name}`;
   }
 
   async #giveOne(receipt: string): Promise<boolean> {
     const [, cell, index, name] = /^r(\d+)\.(\d+)\.([\w-]+)$/.exec(receipt) ?? [];
-    const site = Number(cell) === 0 ? this.#main : this.#cells[Number(cell) - 1]?.site;
+    const { main, cells } = this.#sites();
+    const site = Number(cell) === 0 ? main : cells[Number(cell) - 1]?.site;
     const lane = site?.lanes[Number(index)];
     if (site === undefined || lane === undefined || name === undefined) return false;
     const { tune } = this.#options;
@@ -359,6 +397,10 @@ export class RedisCounters implements CounterStore {
     };
     look();
   }
+}
+
+function closedError(): StoreUnavailable {
+  return new StoreUnavailable("storage_unavailable", "the counters were closed");
 }
 
 /** A name that nobody else uses, and nobody guesses. Random bytes are drawn in stock: one by one they cost a microsecond each. */
@@ -408,7 +450,7 @@ function question(
 function isOneArrival(limits: readonly ResolvedLimit[], id: string | undefined, receipt: string | undefined): boolean {
   if (limits.length !== 1 || id !== undefined || receipt !== undefined) return false;
   const { windows, limit, group } = limits[0]!;
-  if (windows.length !== 1 || limit.blockForMs > 0 || group !== 0) return false;
+  if (windows.length !== 1 || limit.blockable || group !== 0) return false;
   return windows[0]!.charges && codeOf(windows[0]!).kind === kindNumber.arrival;
 }
 

@@ -6,10 +6,54 @@ export interface Script {
   readonly source: string;
 }
 
-export const scripts: Readonly<Record<"charge" | "give" | "peek" | "takeArrivals" | "take", Script>> = {
-  /** Takes costs unconditionally, into bounded debt where it must. */
+export const scripts: Readonly<Record<"block" | "charge" | "give" | "peek" | "takeArrivals" | "take", Script>> = {
+  /** Blocks subjects from now on, each for so long. A block that lasts longer already stays as it is. */
+  block: {
+    digest: "5a312c579b5ce67043b313610174e2a655f39aef",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local late_us = ARGV[1] * 1000
+if late_us > 0 and now_us > late_us then return { now_us, 1 } end
+local longest_block_ms = 31622400000
+local latest_moment_us = 9007199254740992
+local function read_block(text, block_for_ms)
+local until_us, length_ms = string.match(text or '', '^(%d+):(%d+)$')
+if not until_us then until_us, length_ms = string.match(text or '', '^%d+$'), block_for_ms end
+until_us, length_ms = tonumber(until_us or 0), tonumber(length_ms)
+if until_us <= now_us or until_us > latest_moment_us then return 0, 0, false end
+if length_ms < 1 or length_ms > longest_block_ms then return 0, 0, false end
+local latest_us = now_us + length_ms * 1000
+if until_us > latest_us then return latest_us, length_ms, true end
+return until_us, length_ms, false
+end
+local function block_text(until_us, length_ms)
+return string.format('%.0f:%.0f', until_us, length_ms)
+end
+local function blocked_for(text, block_for_ms)
+local until_us, length_ms, brought_back = read_block(text, block_for_ms)
+return math.ceil(math.max(until_us - now_us, 0) / 1000), brought_back and length_ms
+end
+local foreign = 0
+for key = 1, #KEYS do
+local own = 2 * key
+local for_ms, block_for_ms = ARGV[own] + 0, ARGV[own + 1] + 0
+local value = redis.pcall('GET', KEYS[key])
+if type(value) == 'table' then foreign = foreign + 1 end
+local running_us, length_ms, brought_back = read_block(type(value) == 'string' and value, block_for_ms)
+local until_us = now_us + for_ms * 1000
+if until_us > running_us then
+redis.call('SET', KEYS[key], block_text(until_us, for_ms), 'PX', for_ms)
+elseif brought_back then
+redis.call('SET', KEYS[key], block_text(running_us, length_ms), 'PX', length_ms)
+end
+end
+return { now_us, 0, foreign, 0 }
+`,
+  },
+  /** Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0. */
   charge: {
-    digest: "19a27bc6abfc2f68c3ad89d1e9d4479c55309a2d",
+    digest: "437148e94470d63bb3f5a09e5ef0cdf189171ea1",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -90,14 +134,14 @@ end
 local entries = counter.entries
 for position = 2, #value, 16 do
 local time, cost = unpack_from('<dd', value, position)
-if not (time >= 0 and time <= span and is_whole(cost)) then
+counter.used = counter.used + cost
+if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
 if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
-counter.used = counter.used + cost
 end
 return counter
 end
@@ -223,6 +267,45 @@ local bounded = math.min(cost, 2 * capacity - counter.used)
 if bounded > 0 then add_entry(counter, bounded, a) end
 end
 end
+local function credit(kind, counter, cost, a, b)
+if kind <= 2 then
+if counter.ahead == 0 then return nil end
+local given = math.min(a, counter.ahead)
+counter.ahead = counter.ahead - given
+if counter.ahead <= b then counter.debt = nil end
+return given
+elseif kind == 3 then
+if counter.count == 0 then return nil end
+counter.count = math.max(counter.count - cost, 0)
+elseif kind == 4 then
+if counter.current + counter.previous == 0 then return nil end
+local rest = cost - math.min(cost, counter.current)
+if rest == 0 then
+counter.current = counter.current - cost
+return 0
+end
+local until_end = counter.idle - a - now_ms
+local units = floor(rest * a / until_end)
+if units * until_end > rest * a then units = units - 1 end
+counter.current, counter.previous = 0, math.max(counter.previous - units, 0)
+else
+local entries = counter.entries
+if #entries < counter.first then return nil end
+while cost > 0 and #entries > counter.first do
+local removed = math.min(entries[#entries], cost)
+cost, counter.used = cost - removed, counter.used - removed
+entries[#entries] = entries[#entries] - removed
+if entries[#entries] == 0 then entries[#entries], entries[#entries - 1] = nil, nil end
+end
+end
+return 0
+end
+local function is_empty(kind, counter)
+if kind <= 2 then return counter.ahead == 0 end
+if kind == 3 then return counter.count == 0 end
+if kind == 4 then return counter.current + counter.previous == 0 end
+return counter.used == 0
+end
 local function life_until(instant_ms)
 return ceil(instant_ms - now_ms) + slack_ms
 end
@@ -265,13 +348,6 @@ local key = dirty[i]
 write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
 end
 end
-local function blocked_for(key, block_for_ms)
-local until_us = tonumber(values[key] or 0) or 0
-if not is_whole(until_us) or until_us <= now_us then return 0, false end
-local left_ms = ceil((until_us - now_us) / 1000)
-if left_ms > block_for_ms then return block_for_ms, true end
-return left_ms, false
-end
 local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
@@ -292,12 +368,28 @@ end
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 local bounded = true
+local noted = {}
+local function note_credit(mark_key, emptied, given)
+local beginning, given_text = string.match(values[mark_key] or '', '^([%w_-]+) (%d+)$')
+if not beginning then return end
+values[mark_key] = not emptied and beginning .. ' ' .. format('%.0f', given_text + given)
+noted[mark_key] = true
+end
+local function write_marks()
+for mark_key in pairs(noted) do
+if values[mark_key] then
+call('SET', KEYS[mark_key], values[mark_key], 'KEEPTTL')
+else
+call('DEL', KEYS[mark_key])
+end
+end
+end
 while position <= #plan do
 local steps, _
 steps, _, _, _, _, position = unpack_from(head_form, plan, position)
 local answer = 1
 for _ = 1, steps do
-local kind, _, charges, key, _, _, cost, capacity, a, b, c, _, life_ms, next_step =
+local kind, _, charges, key, _, mark_key, cost, capacity, a, b, c, _, life_ms, next_step =
 unpack_from(window_form, plan, position)
 position = next_step
 if not within_bounds(kind, a, c, life_ms) then
@@ -305,14 +397,25 @@ answer, bounded = 4, false
 elseif charges == 1 then
 local counter = counter_of(kind, key, a, c)
 look(kind, counter, cost, capacity, a, b, c)
+if cost > 0 then
 take(kind, counter, cost, capacity, a, b, c)
 touch(key, kind, a, life_ms)
+else
+local given = credit(kind, counter, -cost, a, b)
+if given then
+touch(key, kind, a, life_ms)
+note_credit(mark_key, is_empty(kind, counter), given)
+end
+end
 end
 end
 reply[#reply + 1] = answer
 end
 reply[3] = count_foreign()
-if bounded then write_all() end
+if bounded then
+write_all()
+write_marks()
+end
 reply[4] = heal()
 return reply
 `,
@@ -442,7 +545,7 @@ return { now_us, 0, any }
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "bff01dabe3a05030d5769dd7059362caef0abfa1",
+    digest: "1bad387ecb6cb4536b943963191bb7afdd4c0a32",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -523,14 +626,14 @@ end
 local entries = counter.entries
 for position = 2, #value, 16 do
 local time, cost = unpack_from('<dd', value, position)
-if not (time >= 0 and time <= span and is_whole(cost)) then
+counter.used = counter.used + cost
+if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
 if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
-counter.used = counter.used + cost
 end
 return counter
 end
@@ -656,6 +759,45 @@ local bounded = math.min(cost, 2 * capacity - counter.used)
 if bounded > 0 then add_entry(counter, bounded, a) end
 end
 end
+local function credit(kind, counter, cost, a, b)
+if kind <= 2 then
+if counter.ahead == 0 then return nil end
+local given = math.min(a, counter.ahead)
+counter.ahead = counter.ahead - given
+if counter.ahead <= b then counter.debt = nil end
+return given
+elseif kind == 3 then
+if counter.count == 0 then return nil end
+counter.count = math.max(counter.count - cost, 0)
+elseif kind == 4 then
+if counter.current + counter.previous == 0 then return nil end
+local rest = cost - math.min(cost, counter.current)
+if rest == 0 then
+counter.current = counter.current - cost
+return 0
+end
+local until_end = counter.idle - a - now_ms
+local units = floor(rest * a / until_end)
+if units * until_end > rest * a then units = units - 1 end
+counter.current, counter.previous = 0, math.max(counter.previous - units, 0)
+else
+local entries = counter.entries
+if #entries < counter.first then return nil end
+while cost > 0 and #entries > counter.first do
+local removed = math.min(entries[#entries], cost)
+cost, counter.used = cost - removed, counter.used - removed
+entries[#entries] = entries[#entries] - removed
+if entries[#entries] == 0 then entries[#entries], entries[#entries - 1] = nil, nil end
+end
+end
+return 0
+end
+local function is_empty(kind, counter)
+if kind <= 2 then return counter.ahead == 0 end
+if kind == 3 then return counter.count == 0 end
+if kind == 4 then return counter.current + counter.previous == 0 end
+return counter.used == 0
+end
 local function life_until(instant_ms)
 return ceil(instant_ms - now_ms) + slack_ms
 end
@@ -698,13 +840,6 @@ local key = dirty[i]
 write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
 end
 end
-local function blocked_for(key, block_for_ms)
-local until_us = tonumber(values[key] or 0) or 0
-if not is_whole(until_us) or until_us <= now_us then return 0, false end
-local left_ms = ceil((until_us - now_us) / 1000)
-if left_ms > block_for_ms then return block_for_ms, true end
-return left_ms, false
-end
 local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
@@ -722,6 +857,25 @@ end
 if #absent == 0 then return foreign end
 return foreign + call('EXISTS', unpack(absent))
 end
+local longest_block_ms = 31622400000
+local latest_moment_us = 9007199254740992
+local function read_block(text, block_for_ms)
+local until_us, length_ms = string.match(text or '', '^(%d+):(%d+)$')
+if not until_us then until_us, length_ms = string.match(text or '', '^%d+$'), block_for_ms end
+until_us, length_ms = tonumber(until_us or 0), tonumber(length_ms)
+if until_us <= now_us or until_us > latest_moment_us then return 0, 0, false end
+if length_ms < 1 or length_ms > longest_block_ms then return 0, 0, false end
+local latest_us = now_us + length_ms * 1000
+if until_us > latest_us then return latest_us, length_ms, true end
+return until_us, length_ms, false
+end
+local function block_text(until_us, length_ms)
+return string.format('%.0f:%.0f', until_us, length_ms)
+end
+local function blocked_for(text, block_for_ms)
+local until_us, length_ms, brought_back = read_block(text, block_for_ms)
+return math.ceil(math.max(until_us - now_us, 0) / 1000), brought_back and length_ms
+end
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 while position <= #plan do
@@ -737,7 +891,7 @@ if not within_bounds(kind, a, c, life_ms) then reply[start + 1] = 4 end
 local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
 local last = #reply
 reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
-reply[last + 5] = block_key > 0 and blocked_for(block_key, block_for_ms) or 0
+reply[last + 5] = block_key > 0 and blocked_for(values[block_key], block_for_ms) or 0
 end
 end
 reply[3] = count_foreign()
@@ -842,7 +996,7 @@ return reply
   },
   /** Takes requests of any windows, each of them all or nothing. */
   take: {
-    digest: "30df9b53f14856a64bd21aa9379fb9276f7e0d34",
+    digest: "973257e6a7c15c8523c58337a18a9511c88897a8",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -923,14 +1077,14 @@ end
 local entries = counter.entries
 for position = 2, #value, 16 do
 local time, cost = unpack_from('<dd', value, position)
-if not (time >= 0 and time <= span and is_whole(cost)) then
+counter.used = counter.used + cost
+if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
 if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
-counter.used = counter.used + cost
 end
 return counter
 end
@@ -1056,6 +1210,45 @@ local bounded = math.min(cost, 2 * capacity - counter.used)
 if bounded > 0 then add_entry(counter, bounded, a) end
 end
 end
+local function credit(kind, counter, cost, a, b)
+if kind <= 2 then
+if counter.ahead == 0 then return nil end
+local given = math.min(a, counter.ahead)
+counter.ahead = counter.ahead - given
+if counter.ahead <= b then counter.debt = nil end
+return given
+elseif kind == 3 then
+if counter.count == 0 then return nil end
+counter.count = math.max(counter.count - cost, 0)
+elseif kind == 4 then
+if counter.current + counter.previous == 0 then return nil end
+local rest = cost - math.min(cost, counter.current)
+if rest == 0 then
+counter.current = counter.current - cost
+return 0
+end
+local until_end = counter.idle - a - now_ms
+local units = floor(rest * a / until_end)
+if units * until_end > rest * a then units = units - 1 end
+counter.current, counter.previous = 0, math.max(counter.previous - units, 0)
+else
+local entries = counter.entries
+if #entries < counter.first then return nil end
+while cost > 0 and #entries > counter.first do
+local removed = math.min(entries[#entries], cost)
+cost, counter.used = cost - removed, counter.used - removed
+entries[#entries] = entries[#entries] - removed
+if entries[#entries] == 0 then entries[#entries], entries[#entries - 1] = nil, nil end
+end
+end
+return 0
+end
+local function is_empty(kind, counter)
+if kind <= 2 then return counter.ahead == 0 end
+if kind == 3 then return counter.count == 0 end
+if kind == 4 then return counter.current + counter.previous == 0 end
+return counter.used == 0
+end
 local function life_until(instant_ms)
 return ceil(instant_ms - now_ms) + slack_ms
 end
@@ -1098,13 +1291,6 @@ local key = dirty[i]
 write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
 end
 end
-local function blocked_for(key, block_for_ms)
-local until_us = tonumber(values[key] or 0) or 0
-if not is_whole(until_us) or until_us <= now_us then return 0, false end
-local left_ms = ceil((until_us - now_us) / 1000)
-if left_ms > block_for_ms then return block_for_ms, true end
-return left_ms, false
-end
 local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
@@ -1122,6 +1308,25 @@ end
 if #absent == 0 then return foreign end
 return foreign + call('EXISTS', unpack(absent))
 end
+local longest_block_ms = 31622400000
+local latest_moment_us = 9007199254740992
+local function read_block(text, block_for_ms)
+local until_us, length_ms = string.match(text or '', '^(%d+):(%d+)$')
+if not until_us then until_us, length_ms = string.match(text or '', '^%d+$'), block_for_ms end
+until_us, length_ms = tonumber(until_us or 0), tonumber(length_ms)
+if until_us <= now_us or until_us > latest_moment_us then return 0, 0, false end
+if length_ms < 1 or length_ms > longest_block_ms then return 0, 0, false end
+local latest_us = now_us + length_ms * 1000
+if until_us > latest_us then return latest_us, length_ms, true end
+return until_us, length_ms, false
+end
+local function block_text(until_us, length_ms)
+return string.format('%.0f:%.0f', until_us, length_ms)
+end
+local function blocked_for(text, block_for_ms)
+local until_us, length_ms, brought_back = read_block(text, block_for_ms)
+return math.ceil(math.max(until_us - now_us, 0) / 1000), brought_back and length_ms
+end
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 local sets = {}
@@ -1129,6 +1334,9 @@ local function set_later(key, text, life_ms)
 local existed = values[key]
 values[key] = text
 sets[#sets + 1] = { KEYS[key], text, life_ms, existed }
+end
+local function block_later(key, length_ms)
+set_later(key, block_text(now_us + length_ms * 1000, length_ms), length_ms)
 end
 local function write_texts()
 for i = 1, #sets do
@@ -1196,9 +1404,9 @@ unpack_from(window_form, plan, position)
 position = next_step
 if not within_bounds(kind, a, c, life_ms) then bounded = false end
 local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
-local blocked_ms, too_long = 0, false
-if block_key > 0 then blocked_ms, too_long = blocked_for(block_key, block_for_ms) end
-if too_long then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end
+local blocked_ms, brought_back_ms = 0, false
+if block_key > 0 then blocked_ms, brought_back_ms = blocked_for(values[block_key], block_for_ms) end
+if brought_back_ms then block_later(block_key, brought_back_ms) end
 if not fits or blocked_ms > 0 then
 if group == 0 then
 denied = true
@@ -1212,7 +1420,7 @@ last = last + 5
 kinds[step], groups[step], charging[step], keys[step], block_keys[step] = kind, group, charges, key, block_key
 mark_keys[step], costs[step], capacities[step], block_fors[step] = mark_key, cost, capacity, block_for_ms
 as[step], bs[step], cs[step], lives[step] = a, b, c, life_ms
-curable[step] = not fits and blocked_ms == 0 and not never_fits(kind, cost, capacity, a)
+curable[step] = not fits and blocked_ms == 0 and block_for_ms > 0 and not never_fits(kind, cost, capacity, a)
 end
 if not bounded then
 reply[start + 1] = 4
@@ -1226,10 +1434,7 @@ local kind, group, key, a = kinds[step], groups[step], keys[step], as[step]
 if counters[key].misfit then touch(key, kind, a, lives[step]) end
 if replayed then
 elseif denied or refused and refused[group] then
-if curable[step] and block_keys[step] > 0 and (group == 0 or not denied) then
-local until_us = now_us + block_fors[step] * 1000
-set_later(block_keys[step], format('%.0f', until_us), block_fors[step])
-end
+if curable[step] and (group == 0 or not denied) then block_later(block_keys[step], block_fors[step]) end
 elseif charging[step] == 1 then
 local counter, cost, c = counters[key], costs[step], cs[step]
 take(kind, counter, cost, capacities[step], a, bs[step], c)

@@ -41,7 +41,7 @@ export interface ShardStatus {
 }
 
 /** So long after it was opened, checks wait for the first connection as far as their time allows. */
-const startingMs = 1000;
+const startingMs = 5000;
 
 /** A Redis deployment: its servers, and the lanes that its counters live in. */
 export class Site {

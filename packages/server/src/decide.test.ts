@@ -18,6 +18,7 @@ function remote(): CounterStore {
     peek: async (limits) => store.peek(limits),
     give: async (receipt) => store.give(receipt),
     charge: async (limits) => store.charge(limits),
+    block: async (limits, forMs) => store.block(limits, forMs),
     reset: async (limits) => store.reset(limits),
     read: async (limit) => store.read(limit),
     close: async () => store.close(),

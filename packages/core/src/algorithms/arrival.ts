@@ -146,6 +146,26 @@ export function chargeArrival(window: CompiledWindow, arrivalMs: number, cost: n
   return -(nowMs + Math.max(ahead, Math.min(aheadAfter, window.toleranceMs + worthMs(window, window.capacity))));
 }
 
+/** The time a credit is worth, rounded down: what is given back is on the strict side as well. */
+export function creditWorthMs(window: CompiledWindow, cost: number): number {
+  return floorToGrid((cost * window.perMs) / window.source.limit);
+}
+
+/** Gives a cost back unconditionally: debt shrinks first, and idle is the end of it. Undefined for what is idle already. */
+export function creditArrival(
+  window: CompiledWindow,
+  arrivalMs: number,
+  cost: number,
+  nowMs: number,
+): GivenArrival | undefined {
+  const ahead = aheadMs(window, arrivalMs, nowMs);
+  if (ahead === 0) return undefined;
+  const givenMs = Math.min(creditWorthMs(window, cost), ahead);
+  const aheadAfter = ahead - givenMs;
+  const isDebt = arrivalMs < 0 && aheadAfter > window.toleranceMs;
+  return { arrivalMs: isDebt ? -(nowMs + aheadAfter) : nowMs + aheadAfter, givenMs };
+}
+
 /** What a give-back leaves behind, and how much time it gave. */
 export interface GivenArrival {
   readonly arrivalMs: number;

@@ -59,3 +59,8 @@ export function decideCount(
 export function chargeCount(window: CompiledWindow, running: number, cost: number): number {
   return Math.max(running, Math.min(running + cost, 2 * window.capacity));
 }
+
+/** Gives back unconditionally, down to nothing. */
+export function creditCount(running: number, cost: number): number {
+  return Math.max(running - cost, 0);
+}

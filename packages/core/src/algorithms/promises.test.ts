@@ -295,6 +295,148 @@ describe("a give-back never admits more", () => {
   }
 });
 
+describe("a credit admits what it gives back, and no more", () => {
+  /** What happened, in order. Admissions that were given back by their receipts are not among it. */
+  type Event = { readonly at: number; readonly admitted: number; readonly credited: number };
+
+  /** Between any two admissions: what the algorithm promises, and what was credited since the first, or since `always`. */
+  function expectOnlyCredits(algorithm: Algorithm, window: Window, events: readonly Event[], always: boolean): void {
+    for (let from = 0; from < events.length; from++) {
+      if (events[from]!.admitted === 0) continue;
+      let admitted = 0;
+      let credited = always ? events.slice(0, from).reduce((sum, event) => sum + event.credited, 0) : 0;
+      for (let to = from; to < events.length; to++) {
+        const most = mostBetween(algorithm, window, events[from]!.at, events[to]!.at);
+        admitted += events[to]!.admitted;
+        credited += events[to]!.credited;
+        if (admitted > most + credited) {
+          expect.fail(`${admitted} passed between ${events[from]!.at} and ${events[to]!.at} ms, ${credited} credited`);
+        }
+      }
+    }
+  }
+
+  const afterMs = fc.oneof(
+    fc.constant(0),
+    fc.nat(300),
+    fc.nat(3000),
+    fc.nat(8000).map((eighths) => eighths / 8),
+  );
+  const action = fc.record({
+    afterMs,
+    does: fc.constantFrom("take", "take", "take", "credit", "charge", "give"),
+    cost: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 12 }), fc.constant(100_000)),
+    which: fc.nat(10),
+  });
+  const actions = fc.array(action, { minLength: 1, maxLength: 80 });
+  const smallActions = actions.map((steps) => steps.map((step) => ({ ...step, cost: Math.min(step.cost, 12) })));
+
+  for (const algorithm of all) {
+    it(`${algorithm}, whenever it comes, also to debt`, () => {
+      fc.assert(
+        fc.property(windowFor(algorithm), actions, (window, steps) => {
+          const { clock, store, limit, take } = open(algorithm, [window]);
+          const events: Event[] = [];
+          let at = 0;
+          for (const step of steps) {
+            clock.advance(step.afterMs);
+            at += step.afterMs;
+            if (step.does === "credit") {
+              store.charge([resolvedLimit(limit, "u", -step.cost)]);
+              events.push({ at, admitted: 0, credited: step.cost });
+            } else if (step.does === "charge") store.charge([resolvedLimit(limit, "u", step.cost)]);
+            else if (take(step.cost).taken) events.push({ at, admitted: step.cost, credited: 0 });
+          }
+          expectOnlyCredits(algorithm, window, events, false);
+        }),
+        { numRuns: 500 },
+      );
+    });
+
+    it(`${algorithm}, among receipts that are given back in whatever order`, () => {
+      fc.assert(
+        fc.property(windowFor(algorithm), smallActions, (window, steps) => {
+          const { clock, store, limit } = open(algorithm, [window]);
+          const events: (Event & { receipt: string | undefined })[] = [];
+          let at = 0;
+          for (const step of steps) {
+            clock.advance(step.afterMs);
+            at += step.afterMs;
+            if (step.does === "give") {
+              const out = events.filter((one) => one.receipt !== undefined);
+              const chosen = out[step.which % Math.max(out.length, 1)];
+              if (chosen === undefined) continue;
+              if (store.give(chosen.receipt!)) events.splice(events.indexOf(chosen), 1);
+              else chosen.receipt = undefined;
+            } else if (step.does === "credit") {
+              store.charge([resolvedLimit(limit, "u", -step.cost)]);
+              events.push({ at, admitted: 0, credited: step.cost, receipt: undefined });
+            } else {
+              const { taken, receipt } = store.take([resolvedLimit(limit, "u", step.cost)], { receipt: true });
+              if (taken) events.push({ at, admitted: step.cost, credited: 0, receipt });
+            }
+          }
+          expectOnlyCredits(algorithm, window, events, true);
+        }),
+        { numRuns: 500 },
+      );
+    });
+
+    it(`${algorithm}: once it has emptied the counter, earlier receipts add nothing`, () => {
+      fc.assert(
+        fc.property(windowFor(algorithm), actions, actions, (window, before, after) => {
+          const { clock, store, limit } = open(algorithm, [window]);
+          const receipts: string[] = [];
+          const passed: { at: number; cost: number }[] = [];
+          let at = 0;
+          const run = (steps: typeof before): void => {
+            for (const step of steps) {
+              clock.advance(step.afterMs);
+              at += step.afterMs;
+              if (step.does === "give")
+                store.give(receipts.splice(step.which % Math.max(receipts.length, 1), 1)[0] ?? "");
+              else {
+                const { taken, receipt } = store.take([resolvedLimit(limit, "u", step.cost)], { receipt: true });
+                if (taken) passed.push({ at, cost: step.cost });
+                if (receipt !== undefined && steps === before) receipts.push(receipt);
+              }
+            }
+          };
+          run(before);
+          store.charge([resolvedLimit(limit, "u", -100_000)]);
+          passed.length = 0;
+          run(after);
+          expectNoIntervalOverrun(algorithm, window, passed);
+        }),
+        { numRuns: 300 },
+      );
+    });
+
+    it(`${algorithm}: what is left rises by it, up to all there is`, () => {
+      fc.assert(
+        fc.property(windowFor(algorithm), actions, (window, steps) => {
+          const { clock, store, limit, take, peek } = open(algorithm, [window]);
+          for (const step of steps) {
+            clock.advance(step.afterMs);
+            if (step.does === "credit" || step.does === "give") {
+              const before = peek(1).outcomes[0]!;
+              store.charge([resolvedLimit(limit, "u", -step.cost)]);
+              const after = peek(1).outcomes[0]!;
+              const most = Math.floor(window.burst);
+              const wanted = Math.min(before.remaining + step.cost, most);
+              expect(after.remaining).toBeLessThanOrEqual(wanted);
+              // Whole units of a window that fades are worth less than one: up to one of them is not given.
+              expect(after.remaining).toBeGreaterThanOrEqual(algorithm === "sliding_window" ? wanted - 1 : wanted);
+              expect(after.resetAfterMs).toBeLessThanOrEqual(before.resetAfterMs);
+            } else take(step.cost);
+          }
+        }),
+        { numRuns: 300 },
+      );
+    });
+  }
+});
+
 describe("all or nothing", () => {
   it("a random set of limits of any algorithm charges all or none", () => {
     const limits = fc.array(

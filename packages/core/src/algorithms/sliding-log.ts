@@ -81,6 +81,20 @@ export class SlidingLog {
     return false;
   }
 
+  /** Takes a cost back out of the newest entries, as far as there are any. */
+  removeNewest(cost: number): void {
+    const entries = this.#entries;
+    let left = cost;
+    while (left > 0 && entries.length > 0) {
+      const last = entries.length - 2;
+      const removed = Math.min(entries[last + 1]!, left);
+      left -= removed;
+      this.#total -= removed;
+      entries[last + 1]! -= removed;
+      if (entries[last + 1] === 0) entries.length = last;
+    }
+  }
+
   #merge(slotMs: number): void {
     const merged: number[] = [];
     let slot = Number.NEGATIVE_INFINITY;

@@ -105,3 +105,21 @@ export function decideSliding(
 export function chargeSliding(window: CompiledWindow, at: SlidingState, cost: number): number {
   return Math.max(at.current, Math.min(at.current + cost, 2 * window.capacity));
 }
+
+/**
+ * Gives back unconditionally, down to nothing: first what the current window counted. Of the previous one a unit counts only
+ * for what has not faded of it, so more of them make up for the rest; as many as are worth no more than that.
+ */
+export function creditSliding(
+  { perMs }: CompiledWindow,
+  { endMs, current, previous }: SlidingState,
+  cost: number,
+  nowMs: number,
+): Pick<SlidingState, "current" | "previous"> {
+  const rest = cost - Math.min(cost, current);
+  if (rest === 0) return { current: current - cost, previous };
+  const untilEndMs = endMs - nowMs;
+  const units = Math.floor((rest * perMs) / untilEndMs);
+  const worthTooMuch = units * untilEndMs > rest * perMs;
+  return { current: 0, previous: Math.max(previous - (worthTooMuch ? units - 1 : units), 0) };
+}

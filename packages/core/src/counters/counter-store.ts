@@ -7,6 +7,7 @@ export interface ResolvedLimit {
   readonly windows: readonly CompiledWindow[];
   /** Values of the limit's dimensions, joined without ambiguity. */
   readonly subject: string;
+  /** At least 1; for `charge` also below 0, a credit. */
   readonly cost: number;
   /**
    * 0 for limits that are enforced. Limits of a shadow policy share a group of their own above 0: each such group is
@@ -76,8 +77,13 @@ export interface WindowReading {
  * - `peek` is `take` without the charge, and changes nothing at all.
  * - `give` undoes a take, once. It is void when the receipt's moment has passed, or the counter was reset or lost
  *   since, so that a late give-back never admits more than the limit allows. What gave anything back forgets its request id.
- * - `charge` takes unconditionally, after the fact. What it takes beyond the capacity is debt, at most one capacity.
- * - `reset` forgets the counters of these limits and subjects.
+ * - `charge` takes unconditionally, after the fact. What it takes beyond the capacity is debt, at most one capacity. A cost
+ *   below 0 is a credit, given back without a receipt: debt shrinks first, and an empty counter is the end of it, so that no
+ *   more than the capacity is ever there. A counter that does not exist stays so. Receipts that are out are worth as much
+ *   less, or nothing where the counter was emptied.
+ * - `block` denies these subjects from now on, for so long, by each of the limits that is `blockable`; others are left as
+ *   they are. It never shortens a block that lasts, credits do not touch it, and `reset` lifts it.
+ * - `reset` forgets the counters of these limits and subjects, and their blocks.
  * - `read` tells how each window stands.
  *
  * A store answers at once where it can (`local`), else with a promise. One that cannot answer rejects with
@@ -90,6 +96,8 @@ export interface CounterStore {
   peek(limits: readonly ResolvedLimit[]): TakeAnswer | Promise<TakeAnswer>;
   give(receipt: Receipt): boolean | Promise<boolean>;
   charge(limits: readonly ResolvedLimit[]): void | Promise<void>;
+  /** `forMs` is whole: 1 ms … 30 days. */
+  block(limits: readonly ResolvedLimit[], forMs: number): void | Promise<void>;
   reset(limits: readonly ResolvedLimit[]): void | Promise<void>;
   read(limit: ResolvedLimit): readonly WindowReading[] | Promise<readonly WindowReading[]>;
   close(): void | Promise<void>;

@@ -53,7 +53,7 @@ export class MemoryCounters implements CounterStore {
   readonly #clock: SteadyClock;
   readonly #budget: CounterBudget;
   readonly #windows: WindowCounters;
-  /** Until when limits are blocked after a denial (`block_for`). */
+  /** Until when limits are blocked, by a denial (`block_for`) or by `block`. */
   readonly #blocks: CounterTable;
   readonly #ids: ExpiringMap<Remembered>;
   readonly #receipts: Receipts;
@@ -161,11 +161,21 @@ export class MemoryCounters implements CounterStore {
         if (!window.charges) continue;
         const lo = this.#lo(window);
         const hi = this.#hi(window);
-        if (this.#windows.charge(window, lo, hi, cost, nowMs, this.#clock.originMs))
+        if (cost < 0) this.#credit(window, lo, hi, -cost, nowMs);
+        else if (this.#windows.charge(window, lo, hi, cost, nowMs, this.#clock.originMs))
           this.#receipts.begin(window, lo, hi);
       }
     }
     this.#windows.trimLogs(nowMs);
+  }
+
+  block(limits: readonly ResolvedLimit[], forMs: number): void {
+    const nowMs = this.#clock.now();
+    for (const { subject, limit } of limits) {
+      if (!limit.blockable) continue;
+      hashText(subject, this.#subject);
+      this.#markBlocked(limit, nowMs + forMs, nowMs);
+    }
   }
 
   reset(limits: readonly ResolvedLimit[]): void {
@@ -214,7 +224,7 @@ export class MemoryCounters implements CounterStore {
     for (let i = 0; i < limits.length; i++) {
       const { limit, windows, subject, cost, group } = limits[i]!;
       hashText(subject, this.#subject);
-      const blockedMs = limit.blockForMs === 0 ? 0 : this.#blockedMs(limit, nowMs);
+      const blockedMs = limit.blockable ? this.#blockedMs(limit, nowMs) : 0;
       for (let w = 0; w < windows.length; w++) {
         const window = windows[w]!;
         const lo = this.#lo(window);
@@ -267,13 +277,27 @@ export class MemoryCounters implements CounterStore {
   #block(limit: CompiledLimit, subject: string, step: PlanStep, nowMs: number): boolean {
     if (step.verdict.fits !== "later" || step.blockedMs > 0) return false;
     hashText(subject, this.#subject);
+    step.newlyBlockedMs = limit.blockForMs;
+    return this.#markBlocked(limit, nowMs + limit.blockForMs, nowMs);
+  }
+
+  /**
+   * Blocks the subject that was hashed last. An earlier block is never shortened. True where it was placed. The clock never
+   * runs back here, so a block never lasts longer than it was begun for.
+   */
+  #markBlocked(limit: CompiledLimit, untilMs: number, nowMs: number): boolean {
     const foundAt = this.#findBlock(limit);
     const { lo, hi } = this.#subject;
     const at = foundAt >= 0 ? foundAt : this.#blocks.insert(lo ^ limit.blockHashLo, hi ^ limit.blockHashHi, nowMs);
+    const { numbers } = this.#blocks;
     this.#blocks.setLeft(at, 0);
-    this.#blocks.numbers[at] = nowMs + limit.blockForMs;
-    step.newlyBlockedMs = limit.blockForMs;
+    numbers[at] = foundAt >= 0 ? Math.max(numbers[at]!, untilMs) : untilMs;
     return foundAt < 0;
+  }
+
+  #credit(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number): void {
+    const credited = this.#windows.credit(window, lo, hi, cost, nowMs, this.#clock.originMs);
+    if (credited !== undefined) this.#receipts.credit(window, lo, hi, credited);
   }
 }
 

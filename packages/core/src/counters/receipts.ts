@@ -21,6 +21,12 @@ export interface OutstandingWindow {
   noteGiven(ms: number): void;
 }
 
+/** What a credit did to a counter: whether it is empty now, and how much time was given back to one of arrivals. */
+export interface Credited {
+  readonly emptied: boolean;
+  readonly givenMs: number;
+}
+
 /** What happens to a counter while receipts for it are out. */
 interface Watched {
   out: number;
@@ -94,6 +100,18 @@ export class Receipts {
     if (this.#watched.size === 0) return;
     const watched = this.#watched.get(keyOf(window, lo, hi));
     if (watched !== undefined) watched.beginnings += 1;
+  }
+
+  /**
+   * A counter was given something back without a receipt. To the receipts that are out it is as if another one had been
+   * redeemed. Where nothing is left, nothing of what they stand for is either: what is taken from now on is others'.
+   */
+  credit(window: CompiledWindow, lo: number, hi: number, { emptied, givenMs }: Credited): void {
+    if (this.#watched.size === 0) return;
+    const watched = this.#watched.get(keyOf(window, lo, hi));
+    if (watched === undefined) return;
+    watched.givenMs += givenMs;
+    if (emptied) watched.beginnings += 1;
   }
 
   #watch({ window, lo, hi }: TakenWindow): Watched {

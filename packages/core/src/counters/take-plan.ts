@@ -8,7 +8,7 @@ export interface LookedAt {
   readonly limit: number;
   readonly window: CompiledWindow;
   readonly verdict: WindowVerdict;
-  /** How long the limit is still blocked by an earlier denial; 0 where it is not. */
+  /** How long the subject is still blocked; 0 where it is not. */
   readonly blockedMs: number;
   /** How long it is blocked from now on, because of this denial. */
   newlyBlockedMs: number;

@@ -3,18 +3,25 @@ import {
   aheadMs,
   broughtBack,
   chargeArrival,
+  creditArrival,
   decideArrival,
   giveArrival,
   neverArrived,
   takeArrival,
 } from "../algorithms/arrival.ts";
-import { chargeCount, countEndMs, decideCount, runningCount } from "../algorithms/count.ts";
-import { chargeSliding, decideSliding, type SlidingState, slidingStateAt } from "../algorithms/sliding.ts";
+import { chargeCount, countEndMs, creditCount, decideCount, runningCount } from "../algorithms/count.ts";
+import {
+  chargeSliding,
+  creditSliding,
+  decideSliding,
+  type SlidingState,
+  slidingStateAt,
+} from "../algorithms/sliding.ts";
 import { decideLog, SlidingLog } from "../algorithms/sliding-log.ts";
 import type { WindowVerdict } from "../algorithms/window-verdict.ts";
 import type { CompiledWindow, CounterKind } from "../match/compiled.ts";
 import { type CounterBudget, CounterTable } from "./counter-table.ts";
-import type { OutstandingWindow } from "./receipts.ts";
+import type { Credited, OutstandingWindow } from "./receipts.ts";
 
 /** Bytes of a log beside its entries, and of one entry: estimates that err on the large side. */
 const logBytes = 128;
@@ -149,6 +156,26 @@ export class WindowCounters {
     return fresh;
   }
 
+  /** Gives back unconditionally, down to idle. Undefined where there is nothing to give back. */
+  credit(
+    window: CompiledWindow,
+    lo: number,
+    hi: number,
+    cost: number,
+    nowMs: number,
+    originMs: number,
+  ): Credited | undefined {
+    const table = this.#tableOf(window.kind);
+    const at = table.find(lo, hi);
+    if (at < 0) return undefined;
+    const credited = this.#creditAt(window, at, cost, nowMs, originMs);
+    if (credited === undefined) return undefined;
+    if (credited.emptied) table.numbers[at] = nowMs;
+    const { remaining } = this.verdict(window, at, 1, nowMs, originMs);
+    table.setLeft(at, remaining / window.capacity);
+    return credited;
+  }
+
   /** Undoes a take. False where its moment has passed, or its counter no longer holds it. */
   give({ taken, givenSinceMs, noteGiven }: OutstandingWindow, nowMs: number): boolean {
     const { window, lo, hi, cost, takenMs, word0 } = taken;
@@ -254,6 +281,46 @@ export class WindowCounters {
     return at < 0
       ? slidingStateAt(window, 0, 0, 0, nowMs, originMs)
       : slidingStateAt(window, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!, nowMs, originMs);
+  }
+
+  #creditAt(window: CompiledWindow, at: number, cost: number, nowMs: number, originMs: number): Credited | undefined {
+    const { numbers } = this.#tableOf(window.kind);
+    switch (window.kind) {
+      case "arrival": {
+        const given = creditArrival(window, numbers[at]!, cost, nowMs);
+        if (given === undefined) return undefined;
+        numbers[at] = given.arrivalMs;
+        return { emptied: given.arrivalMs === nowMs, givenMs: given.givenMs };
+      }
+      case "count": {
+        // A window keeps its end, and a one-off quota is not used by this.
+        const running = runningCount(numbers[at]!, numbers[at + 1]!, nowMs);
+        if (running === 0) return undefined;
+        numbers[at + 1] = creditCount(running, cost);
+        return { emptied: numbers[at + 1] === 0, givenMs: 0 };
+      }
+      case "sliding": {
+        const before = this.#slidingAt(window, at, nowMs, originMs);
+        if (before.current + before.previous === 0) return undefined;
+        const { current, previous } = creditSliding(window, before, cost, nowMs);
+        numbers[at] = before.endMs + window.perMs;
+        numbers[at + 1] = current;
+        numbers[at + 2] = previous;
+        return { emptied: current + previous === 0, givenMs: 0 };
+      }
+      case "log": {
+        let before = 0;
+        let left = 0;
+        this.#changeLog(numbers[at + 1]!, (log) => {
+          log.settle(nowMs, window.perMs);
+          before = log.total;
+          log.removeNewest(cost);
+          left = log.total;
+          if (left > 0) numbers[at] = log.newestMs + window.perMs;
+        });
+        return before === 0 ? undefined : { emptied: left === 0, givenMs: 0 };
+      }
+    }
   }
 
   #createLog(): number {

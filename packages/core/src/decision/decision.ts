@@ -10,7 +10,7 @@ export type DecisionReason =
   | "over_limit"
   /** The cost is larger than a window ever holds: waiting does not help. */
   | "never_fits"
-  /** An earlier denial is still being punished (`block_for`). */
+  /** The subject is kept out for a while, after an earlier denial (`block_for`) or by hand (`Limiter.block`). */
   | "blocked"
   /** A policy denies this subject by name. */
   | "deny_list"

@@ -332,3 +332,43 @@ describe("values that are not as they should be", () => {
     );
   });
 });
+
+describe("what costs less to write", () => {
+  it("is in lower case where told so, and says the same", () => {
+    for (const decision of [allowed, denied, withoutLimit]) {
+      const proper = renderHeaders(decision, { generations: headerGenerations });
+      const lower = renderHeaders(decision, { generations: headerGenerations, lowerCase: true });
+      expect(lower).toEqual(
+        Object.fromEntries(Object.entries(proper).map(([name, value]) => [name.toLowerCase(), value])),
+      );
+    }
+  });
+
+  it("is brief where told so: an answer that passes names its limit once", () => {
+    const names = (decision: Decision, generations?: readonly HeaderGeneration[]): string[] =>
+      Object.keys(renderHeaders(decision, { brief: true, generations }));
+    expect(names(allowed)).not.toContain("X-RateLimit-Policy");
+    expect(names(allowed)).not.toContain("X-RateLimit-Scope");
+    expect(names(allowed)).toContain("RateLimit-Policy");
+    expect(names(denied)).toEqual(
+      expect.arrayContaining(["X-RateLimit-Policy", "X-RateLimit-Scope", "RateLimit-Policy"]),
+    );
+    expect(names(allowed, ["legacy"])).toEqual(expect.arrayContaining(["X-RateLimit-Policy", "X-RateLimit-Scope"]));
+    expect(Object.keys(renderHeaders(allowed))).toEqual(
+      expect.arrayContaining(["X-RateLimit-Policy", "X-RateLimit-Scope"]),
+    );
+  });
+
+  it("is remembered for its window, and still told apart by policy, scope and limit", () => {
+    const other: Decision = { ...allowed, policy: "api.write", scope: "user", limit: 7, remaining: 3 };
+    const both = [allowed, other, allowed].map((decision) => renderHeaders(decision));
+    expect(both[1]).toMatchObject({
+      "X-RateLimit-Policy": "api.write",
+      "X-RateLimit-Scope": "user",
+      "X-RateLimit-Limit": "7",
+      RateLimit: expect.stringMatching(/^"api\.write\/user";r=3/),
+    });
+    expect(both[2]).toEqual(both[0]);
+    expect(both[0]).toMatchObject({ "X-RateLimit-Policy": "api.read", "X-RateLimit-Scope": "tenant" });
+  });
+});

@@ -12,7 +12,38 @@ export interface RenderHeadersOptions {
   readonly generations?: readonly HeaderGeneration[] | undefined;
   /** Source of the jitter of `Retry-After`, 0 … 1. Absent: no jitter. */
   readonly random?: (() => number) | undefined;
+  /** Whether names are in lower case, as HTTP/2 and many servers want them. Absent: as they are usually written. */
+  readonly lowerCase?: boolean | undefined;
+  /**
+   * Whether `X-RateLimit-Policy` and `-Scope` are left out of answers that pass, where `RateLimit-Policy` of draft11 names the
+   * same: every field costs time and bytes with every answer. Absent: false.
+   */
+  readonly brief?: boolean | undefined;
 }
+
+/** Every field that is ever written, by what it tells. */
+const properNames = {
+  retryAfter: "Retry-After",
+  limit: "X-RateLimit-Limit",
+  remaining: "X-RateLimit-Remaining",
+  reset: "X-RateLimit-Reset",
+  policy: "X-RateLimit-Policy",
+  scope: "X-RateLimit-Scope",
+  warning: "X-RateLimit-Warning",
+  degraded: "X-RateLimit-Degraded",
+  degradedReason: "X-RateLimit-Degraded-Reason",
+  draft6Limit: "RateLimit-Limit",
+  draft6Remaining: "RateLimit-Remaining",
+  draft6Reset: "RateLimit-Reset",
+  rateLimit: "RateLimit",
+  rateLimitPolicy: "RateLimit-Policy",
+} as const;
+
+type FieldNames = Readonly<Record<keyof typeof properNames, string>>;
+
+const lowerNames = Object.fromEntries(
+  Object.entries(properNames).map(([key, name]) => [key, name.toLowerCase()]),
+) as FieldNames;
 
 /** A limit under the name that it has in header fields and problem bodies. */
 export interface NamedLimit {
@@ -39,75 +70,138 @@ export function renderHeaders(decision: Decision, options: RenderHeadersOptions 
   const headers: Record<string, string> = {};
   const waitMs = findWaitMs(decision);
   const retryAfter = waitMs === undefined ? undefined : retryAfterSeconds(waitMs, options.random);
-  if (retryAfter !== undefined) headers["Retry-After"] = String(retryAfter);
+  const names = options.lowerCase === true ? lowerNames : properNames;
+  if (retryAfter !== undefined) headers[names.retryAfter] = String(retryAfter);
 
-  const generations = options.generations ?? defaultGenerations;
-  for (const generation of headerGenerations) {
-    if (!generations.includes(generation)) continue;
-    if (generation === "draft7" && generations.includes("draft11")) continue;
-    renderers[generation](headers, decision, secondsUntilMore(decision, retryAfter));
+  const { generations = defaultGenerations, brief = false } = options;
+  const untilMore = secondsUntilMore(decision, retryAfter);
+  if (generations.includes("legacy")) {
+    renderLegacy(headers, names, decision);
+    if (!(brief && decision.allowed && generations.includes("draft11"))) renderNames(headers, names, decision);
   }
+  if (generations.includes("draft6")) renderDraft6(headers, names, decision, untilMore);
+  if (generations.includes("draft11")) renderDraft11(headers, names, decision, untilMore);
+  else if (generations.includes("draft7")) renderDraft7(headers, names, decision, untilMore);
   return headers;
 }
 
-type Renderer = (headers: Record<string, string>, decision: Decision, untilMore: number | undefined) => void;
-
-const renderers: Readonly<Record<HeaderGeneration, Renderer>> = {
-  legacy: renderLegacy,
-  draft6: renderDraft6,
-  draft7: renderDraft7,
-  draft11: renderDraft11,
-};
-
-function renderLegacy(headers: Record<string, string>, decision: Decision): void {
-  const { limit, remaining, policy, scope, state, used, degraded } = decision;
+function renderLegacy(headers: Record<string, string>, names: FieldNames, decision: Decision): void {
+  const { limit, remaining, scope, state, used, degraded } = decision;
   if (limit !== undefined) {
-    headers["X-RateLimit-Limit"] = wholeNumber(limit);
-    headers["X-RateLimit-Remaining"] = wholeNumber(remaining ?? 0);
+    const lasting = findLastingTexts(decision);
+    headers[names.limit] = lasting?.limit ?? wholeNumber(limit);
+    headers[names.remaining] = wholeNumber(remaining ?? 0);
     const resetAtMs = findResetAtMs(decision);
-    if (resetAtMs !== undefined) headers["X-RateLimit-Reset"] = String(Math.ceil(resetAtMs / 1000));
-    if (policy !== undefined) headers["X-RateLimit-Policy"] = printableText(policy);
-    if (scope !== undefined) headers["X-RateLimit-Scope"] = printableText(scope);
+    if (resetAtMs !== undefined) headers[names.reset] = String(Math.ceil(resetAtMs / 1000));
     if (state === "warning" && used !== undefined && limit > 0) {
       const percent = wholeNumber(Math.min(100, (100 * used) / limit));
-      headers["X-RateLimit-Warning"] = printableText(`${percent} % of ${scope ?? "the limit"} used`);
+      headers[names.warning] = printableText(`${percent} % of ${scope ?? "the limit"} used`);
     }
   }
   if (degraded !== undefined) {
-    headers["X-RateLimit-Degraded"] = "true";
-    headers["X-RateLimit-Degraded-Reason"] = printableText(degraded);
+    headers[names.degraded] = "true";
+    headers[names.degradedReason] = printableText(degraded);
   }
 }
 
-function renderDraft6(headers: Record<string, string>, decision: Decision, untilMore: number | undefined): void {
-  if (decision.limit === undefined) return;
-  headers["RateLimit-Limit"] = wholeNumber(decision.limit);
-  headers["RateLimit-Remaining"] = wholeNumber(decision.remaining ?? 0);
-  if (untilMore !== undefined) headers["RateLimit-Reset"] = String(untilMore);
+/** Which limit speaks, for clients that know nothing newer. */
+function renderNames(headers: Record<string, string>, names: FieldNames, decision: Decision): void {
+  const { limit, policy, scope } = decision;
+  if (limit === undefined) return;
+  const lasting = findLastingTexts(decision);
+  if (policy !== undefined) headers[names.policy] = lasting?.policy ?? printableText(policy);
+  if (scope !== undefined) headers[names.scope] = lasting?.scope ?? printableText(scope);
 }
 
-function renderDraft7(headers: Record<string, string>, decision: Decision, untilMore: number | undefined): void {
+function renderDraft6(
+  headers: Record<string, string>,
+  names: FieldNames,
+  decision: Decision,
+  untilMore: number | undefined,
+): void {
+  if (decision.limit === undefined) return;
+  headers[names.draft6Limit] = wholeNumber(decision.limit);
+  headers[names.draft6Remaining] = wholeNumber(decision.remaining ?? 0);
+  if (untilMore !== undefined) headers[names.draft6Reset] = String(untilMore);
+}
+
+function renderDraft7(
+  headers: Record<string, string>,
+  names: FieldNames,
+  decision: Decision,
+  untilMore: number | undefined,
+): void {
   if (decision.limit === undefined) return;
   const reset = untilMore === undefined ? "" : `, reset=${untilMore}`;
-  headers.RateLimit = `limit=${wholeNumber(decision.limit)}, remaining=${wholeNumber(decision.remaining ?? 0)}${reset}`;
+  headers[names.rateLimit] =
+    `limit=${wholeNumber(decision.limit)}, remaining=${wholeNumber(decision.remaining ?? 0)}${reset}`;
   // This generation knows no policy without a window.
   const policies = nameLimits(decision)
     .filter((named) => windowSeconds(named) !== undefined)
     .map((named) => `${wholeNumber(named.limit)};w=${windowSeconds(named)}`);
-  if (policies.length > 0) headers["RateLimit-Policy"] = policies.join(", ");
+  if (policies.length > 0) headers[names.rateLimitPolicy] = policies.join(", ");
 }
 
-function renderDraft11(headers: Record<string, string>, decision: Decision, untilMore: number | undefined): void {
-  const limits = nameLimits(decision);
+function renderDraft11(
+  headers: Record<string, string>,
+  names: FieldNames,
+  decision: Decision,
+  untilMore: number | undefined,
+): void {
+  const lasting = findLastingTexts(decision) ?? describeLimits(nameLimits(decision));
+  if (lasting === undefined) return;
+  headers[names.rateLimitPolicy] = lasting.policies;
+  const effectiveWindow = untilMore === undefined ? "" : `;t=${untilMore}`;
+  headers[names.rateLimit] = `${lasting.speaker};r=${wholeNumber(decision.remaining ?? 0)}${effectiveWindow}`;
+}
+
+/** `RateLimit-Policy` and the name of the limit that speaks, as draft 11 writes them. */
+function describeLimits(limits: readonly NamedLimit[]): Pick<LastingTexts, "policies" | "speaker"> | undefined {
   const speaker = limits.find((named) => named.speaks);
-  if (speaker === undefined) return;
+  if (speaker === undefined) return undefined;
   const policies = limits.map((named) => {
     const seconds = windowSeconds(named);
     return `${quotedString(named.name)};q=${wholeNumber(named.limit)}${seconds === undefined ? "" : `;w=${seconds}`}`;
   });
-  headers["RateLimit-Policy"] = policies.join(", ");
-  const effectiveWindow = untilMore === undefined ? "" : `;t=${untilMore}`;
-  headers.RateLimit = `${quotedString(speaker.name)};r=${wholeNumber(decision.remaining ?? 0)}${effectiveWindow}`;
+  return { policies: policies.join(", "), speaker: quotedString(speaker.name) };
+}
+
+/** What is the same in every decision that one window speaks for. */
+interface LastingTexts {
+  readonly limit: string;
+  readonly policy: string;
+  readonly scope: string;
+  readonly policies: string;
+  readonly speaker: string;
+}
+
+interface Remembered extends LastingTexts {
+  readonly of: Pick<Decision, "policy" | "scope" | "limit">;
+}
+
+/** Headers go out with every answer, and most of their text never changes: written once, they cost half. */
+const rememberedTexts = new WeakMap<Window, Remembered>();
+
+/** Undefined where no limit speaks, or the decision tells of several. */
+function findLastingTexts(decision: Decision): LastingTexts | undefined {
+  const { window, policy, scope, limit, limits } = decision;
+  if (window === undefined || limit === undefined || limits !== undefined) return undefined;
+  const known = rememberedTexts.get(window);
+  // Two limits may have been given the same window object.
+  if (known !== undefined && known.of.policy === policy && known.of.scope === scope && known.of.limit === limit) {
+    return known;
+  }
+  const described = describeLimits(nameLimits(decision));
+  if (described === undefined) return undefined;
+  const texts: Remembered = {
+    ...described,
+    of: { policy, scope, limit },
+    limit: wholeNumber(limit),
+    policy: printableText(policy ?? ""),
+    scope: printableText(scope ?? ""),
+  };
+  rememberedTexts.set(window, texts);
+  return texts;
 }
 
 /**

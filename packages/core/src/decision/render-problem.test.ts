@@ -101,7 +101,7 @@ describe("renderProblemBody", () => {
 
   it("tells of a block as what it is", () => {
     const body = renderProblemBody({ ...denied, reason: "blocked", retryAfterMs: 300_000 });
-    expect(body.detail).toContain("exceeded before");
+    expect(body.detail).toContain("kept out for a while");
     expect(body.detail).toContain("Please come back in 5 minutes.");
     expect(body.status).toBe(429);
   });

@@ -76,7 +76,7 @@ function tellDetail(decision: Decision, waitMs: number | undefined): string {
     case "degraded":
       return `${outages[decision.degraded ?? "storage_unavailable"]}, and without them requests are refused. ${comeBack}`;
     case "blocked":
-      return `${rule}. That was exceeded before, so requests are refused for a while. ${comeBack}`;
+      return `${rule}. This caller is kept out for a while. ${comeBack}`;
     default:
       if (limit !== undefined && cost > limit) {
         return `${rule}. This request costs ${cost}, and more than ${limit} never fits at once. ${comeBack}`;

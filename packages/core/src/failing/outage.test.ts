@@ -33,6 +33,7 @@ class DistantCounters implements CounterStore {
   peek: CounterStore["peek"] = (limits) => this.#answer(() => this.memory.peek(limits));
   give: CounterStore["give"] = (receipt) => this.#answer(() => this.memory.give(receipt));
   charge: CounterStore["charge"] = (limits) => this.#answer(() => this.memory.charge(limits));
+  block: CounterStore["block"] = (limits, forMs) => this.#answer(() => this.memory.block(limits, forMs));
   reset: CounterStore["reset"] = (limits) => this.#answer(() => this.memory.reset(limits));
   read: CounterStore["read"] = (limit) => this.#answer(() => this.memory.read(limit));
   close: CounterStore["close"] = () => this.memory.close();
@@ -126,6 +127,7 @@ describe("an outage under open and closed", () => {
       peek: fail,
       give: fail,
       charge: fail,
+      block: fail,
       reset: fail,
       read: fail,
       close() {},

@@ -154,6 +154,7 @@ function compileList(
         Object.entries(limit.tiers).map(([tier, { windows }]) => [tier, compileWindows(identity, limit, windows)]),
       ),
       blockForMs: limit.blockForMs,
+      blockable: limit.blockable || limit.blockForMs > 0,
       blockHashLo: hash.lo,
       blockHashHi: hash.hi,
     };

@@ -63,7 +63,10 @@ export interface CompiledLimit {
   readonly segments: readonly number[];
   readonly windows: readonly CompiledWindow[];
   readonly tiers: ReadonlyMap<string, readonly CompiledWindow[]>;
+  /** How long a denial blocks the subject. 0: not at all. */
   readonly blockForMs: number;
+  /** Whether subjects may be blocked, by a denial or by hand: only then does anybody look. */
+  readonly blockable: boolean;
   readonly blockHashLo: number;
   readonly blockHashHi: number;
 }

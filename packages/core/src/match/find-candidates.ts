@@ -134,7 +134,7 @@ function createCandidates(list: readonly Candidate[]): Candidates {
     limit.segments[0] === -1 &&
     limit.source.missing === "share" &&
     limit.tiers.size === 0 &&
-    limit.blockForMs === 0 &&
+    !limit.blockable &&
     limit.windows.length === 1 &&
     limit.windows[0]!.kind === "arrival";
   return { list, onlyLimit: isOnly ? limit : undefined };

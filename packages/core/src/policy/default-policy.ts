@@ -18,6 +18,7 @@ export const defaultPolicy: Policy = {
       tiers: Object.freeze(Object.create(null)),
       missing: "share",
       blockForMs: 0,
+      blockable: false,
       onChange: "keep",
     },
   ],

@@ -1,7 +1,7 @@
 import { listOf, oneOrMany } from "../shape/list-shapes.ts";
 import { mapOf, objectOf } from "../shape/object-shapes.ts";
 import type { Reading } from "../shape/reading.ts";
-import { choice, described, refine, type Shape } from "../shape/shape.ts";
+import { boolean, choice, described, refine, type Shape } from "../shape/shape.ts";
 import { dimensionName, limitName, tierName } from "./names.ts";
 import { dayMs, duration } from "./parse-duration.ts";
 import { findMisfits, windowShape } from "./parse-window.ts";
@@ -45,6 +45,11 @@ const writtenLimit = objectOf(
       duration({ minMs: 0, maxMs: 366 * dayMs }),
       "After a denial, the subject is denied for this long.",
     ),
+    blockable: described(
+      boolean,
+      "Whether subjects can be blocked by hand, for a time. Limits with block_for always can.",
+      { default: false },
+    ),
     on_change: described(choice(["keep", "reset"]), "What an edit of the limit does to running counters.", {
       default: "keep",
     }),
@@ -65,6 +70,7 @@ export const limitShape: Shape<Limit> = refine(writtenLimit, (written, reading):
     tiers,
     missing: written.missing ?? "share",
     blockForMs: written.block_for ?? 0,
+    blockable: written.blockable ?? false,
     onChange: written.on_change ?? "keep",
   };
 });

@@ -59,6 +59,7 @@ describe("policyFileSchema", () => {
     expect(keysOf(defs.limit)).toEqual([
       "algorithm",
       "block_for",
+      "blockable",
       "by",
       "missing",
       "name",

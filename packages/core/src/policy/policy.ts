@@ -53,6 +53,8 @@ export interface Limit {
   readonly missing: MissingDimension;
   /** After a denial the subject is denied for this long. 0: not at all. */
   readonly blockForMs: number;
+  /** Whether subjects can be blocked by hand too. With `blockForMs` they always can. */
+  readonly blockable: boolean;
   /** What an edited limit does to running counters. */
   readonly onChange: "keep" | "reset";
 }

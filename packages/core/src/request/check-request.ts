@@ -4,7 +4,10 @@ export interface CheckRequest {
   readonly domain?: string | undefined;
   /** Who asks for what: `user`, `tenant`, `ip`, `api_key`, `region`, `endpoint`, `method`, `tier`, or the caller's own. */
   readonly dimensions?: Readonly<Record<string, string>> | undefined;
-  /** What the request takes: 1 … 100 000. Absent: what the policy's cost map says, else 1. 0 only in a preview. */
+  /**
+   * What the request takes: 1 … 100 000. Absent: what the policy's cost map says, else 1. 0 only in a preview; −100 000 … −1
+   * only in a charge, which then gives back.
+   */
   readonly cost?: number | undefined;
   /** Makes the check repeatable: the same id is charged once. Chosen by the caller, never taken from an end user. */
   readonly id?: string | undefined;
@@ -21,6 +24,8 @@ export interface CheckRequest {
 }
 
 export const maxCost = 100_000;
+/** How long a subject may be blocked for at most. */
+export const maxBlockMs: number = 30 * 24 * 60 * 60 * 1000;
 export const maxDimensions = 32;
 export const maxDimensionLength = 4096;
 export const maxIdLength = 256;

@@ -5,20 +5,23 @@ import { type CheckRequest, maxCost, maxIdLength, maxIdTtlMs, maxNamedPolicies }
  * Refuses a request that is not one, naming every field that is wrong. Callers in plain JavaScript have no compiler to
  * tell them that `preview: 1` is no preview. The values of dimensions are looked at when they are read.
  */
-export function validateRequest(request: CheckRequest): void {
-  if (isValid(request)) return;
-  const problems = findProblems(request);
+export function validateRequest(request: CheckRequest, costs: Costs = "asked"): void {
+  if (isValid(request, costs)) return;
+  const problems = findProblems(request, costs);
   const message = problems.map((problem) => `${problem.path.join(".") || "the request"} ${problem.message}`).join("; ");
   throw new SluiceError("invalid_request", message, problems);
 }
 
+/** What a cost may be: that of a check, or of a charge, for which one below 0 is a credit. */
+type Costs = "asked" | "charged";
+
 /** The same as having no problems, without making a list of them. */
-function isValid(request: CheckRequest): boolean {
+function isValid(request: CheckRequest, costs: Costs): boolean {
   if (!isRecord(request)) return false;
   const { domain, dimensions, cost, id, idTtlMs, preview, policies, details, receipt } = request;
   return (
     (dimensions === undefined || isRecord(dimensions)) &&
-    (cost === undefined || isCost(cost, preview)) &&
+    (cost === undefined || isCost(cost, preview, costs)) &&
     (domain === undefined || typeof domain === "string") &&
     (id === undefined || isId(id)) &&
     (idTtlMs === undefined || isIdTtl(idTtlMs)) &&
@@ -33,7 +36,8 @@ function isRecord(value: unknown): boolean {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function isCost(cost: unknown, preview: unknown): boolean {
+function isCost(cost: unknown, preview: unknown, costs: Costs): boolean {
+  if (costs === "charged") return Number.isInteger(cost) && cost !== 0 && Math.abs(cost as number) <= maxCost;
   return Number.isInteger(cost) && (cost as number) <= maxCost && (cost as number) >= (preview === true ? 0 : 1);
 }
 
@@ -51,7 +55,7 @@ function isPolicyList(ids: unknown): boolean {
   );
 }
 
-function findProblems(request: CheckRequest): Problem[] {
+function findProblems(request: CheckRequest, costs: Costs): Problem[] {
   if (!isRecord(request)) return [{ path: [], message: `must be an object, not ${show(request)}` }];
   const problems: Problem[] = [];
   const expect = (field: keyof CheckRequest, holds: (value: unknown) => boolean, wanted: string): void => {
@@ -63,8 +67,7 @@ function findProblems(request: CheckRequest): Problem[] {
   const isBoolean = (value: unknown): boolean => typeof value === "boolean";
   expect("domain", (value) => typeof value === "string", "a text");
   expect("dimensions", isRecord, "an object of texts");
-  const zero = request.cost === 0 ? " (0 only in a preview)" : "";
-  expect("cost", (value) => isCost(value, request.preview), `a whole number from 1 to ${maxCost}${zero}`);
+  expect("cost", (value) => isCost(value, request.preview, costs), wantedCost(request.cost, costs));
   expect("id", isId, `a text of 1 to ${maxIdLength} characters`);
   expect("idTtlMs", isIdTtl, `a number from 1 to ${maxIdTtlMs}`);
   expect("preview", isBoolean, "true or false");
@@ -72,6 +75,13 @@ function findProblems(request: CheckRequest): Problem[] {
   expect("details", isBoolean, "true or false");
   expect("receipt", isBoolean, "true or false");
   return problems;
+}
+
+function wantedCost(cost: unknown, costs: Costs): string {
+  if (costs === "charged") return `a whole number from 1 to ${maxCost}, or from -${maxCost} to -1 to give back`;
+  const elsewhere =
+    cost === 0 ? " (0 only in a preview)" : typeof cost === "number" && cost < 0 ? " (below 0 only in a charge)" : "";
+  return `a whole number from 1 to ${maxCost}${elsewhere}`;
 }
 
 function show(value: unknown): string {

@@ -9,14 +9,24 @@ export interface Conversation {
   readonly name: string;
   readonly algorithm: Algorithm;
   readonly windows: readonly Window[];
+  /** Whether its subject can be blocked by hand. */
+  readonly blockable?: boolean;
   readonly steps: readonly Step[];
 }
 
+/** Something that is done to the counter without asking: so much is charged, or given back; or its subject is blocked. */
+export type Deed =
+  | { readonly does: "charge"; readonly cost: number }
+  | { readonly does: "credit"; readonly cost: number }
+  | { readonly does: "block"; readonly forMs: number };
+
 export interface Step {
   readonly at: number;
+  /** Done at that moment, before anything is asked. */
+  readonly first?: Deed;
   readonly cost: number;
-  /** `never` is a denial for good. */
-  readonly answer: "allowed" | "denied" | "never";
+  /** `never` is a denial for good, `blocked` one whatever room there is. */
+  readonly answer: "allowed" | "denied" | "blocked" | "never";
   /** Of the window that speaks: after an allowed step, or as it stands after a denial. */
   readonly remaining: number;
   readonly retryAfterMs?: number;
@@ -350,6 +360,208 @@ export const conversations: readonly Conversation[] = [
         remaining: 10,
         because: "never in the second's window, whatever the minute's",
       },
+    ],
+  },
+  {
+    name: "GCRA, 2/s burst 5, is given back without a receipt",
+    algorithm: "gcra",
+    windows: [windowOf(2, second, 5)],
+    steps: [
+      { at: 0, cost: 5, answer: "allowed", remaining: 0, resetAfterMs: 2500, because: "the burst" },
+      {
+        at: 0,
+        first: { does: "credit", cost: 2 },
+        cost: 1,
+        answer: "allowed",
+        remaining: 1,
+        resetAfterMs: 2000,
+        because: "two were given back, one of them is taken",
+      },
+      {
+        at: 1000,
+        first: { does: "credit", cost: 100 },
+        cost: 5,
+        answer: "allowed",
+        remaining: 0,
+        because: "however much is given back, it holds its burst and no more",
+      },
+      {
+        at: 1000,
+        first: { does: "charge", cost: 3 },
+        cost: 1,
+        answer: "denied",
+        remaining: 0,
+        retryAfterMs: 2000,
+        because: "three of debt, and the one",
+      },
+      {
+        at: 1000,
+        first: { does: "credit", cost: 4 },
+        cost: 2,
+        answer: "denied",
+        remaining: 1,
+        retryAfterMs: 500,
+        because: "debt shrinks first: of four, one is left over",
+      },
+    ],
+  },
+  {
+    name: "leaky bucket, 2/s burst 4, is emptied by giving back",
+    algorithm: "leaky_bucket",
+    windows: [windowOf(2, second, 4)],
+    steps: [
+      { at: 0, cost: 4, answer: "allowed", remaining: 0, queue: [4, 0], because: "full" },
+      {
+        at: 250,
+        first: { does: "credit", cost: 2 },
+        cost: 1,
+        answer: "allowed",
+        remaining: 1,
+        queue: [3, 750],
+        because: "half of one has leaked out, two were taken out",
+      },
+    ],
+  },
+  {
+    name: "fixed window, 10/m, is given back without a receipt",
+    algorithm: "fixed_window",
+    windows: [windowOf(10, minute)],
+    steps: [
+      { at: 0, cost: 10, answer: "allowed", remaining: 0, because: "all of it" },
+      {
+        at: 1000,
+        first: { does: "credit", cost: 3 },
+        cost: 2,
+        answer: "allowed",
+        remaining: 1,
+        resetAfterMs: 59_000,
+        because: "three were given back, and the window ends when it would have",
+      },
+      {
+        at: 2000,
+        first: { does: "credit", cost: 50 },
+        cost: 11,
+        answer: "never",
+        remaining: 10,
+        resetAfterMs: 0,
+        because: "empty, and not more than that",
+      },
+    ],
+  },
+  {
+    name: "one-off quota of 3 is given back without a receipt",
+    algorithm: "gcra",
+    windows: [{ limit: 3, per: { kind: "never" }, burst: 3 }],
+    steps: [
+      { at: 0, cost: 3, answer: "allowed", remaining: 0, because: "all of it" },
+      {
+        at: 24 * hour,
+        first: { does: "credit", cost: 2 },
+        cost: 2,
+        answer: "allowed",
+        remaining: 0,
+        because: "two of them came back",
+      },
+    ],
+  },
+  {
+    name: "sliding window, 10/10s, is given back without a receipt",
+    algorithm: "sliding_window",
+    windows: [windowOf(10, 10 * second)],
+    steps: [
+      { at: 5000, cost: 10, answer: "allowed", remaining: 0, because: "all ten" },
+      { at: 15_000, cost: 2, answer: "allowed", remaining: 3, because: "10 × 0.5 + 2" },
+      {
+        at: 15_000,
+        first: { does: "credit", cost: 3 },
+        cost: 1,
+        answer: "allowed",
+        remaining: 5,
+        because: "the two, and two of the faded ten, which are worth one: 8 × 0.5 + 1 = 5",
+      },
+      {
+        at: 15_000,
+        first: { does: "credit", cost: 5 },
+        cost: 10,
+        answer: "allowed",
+        remaining: 0,
+        because: "that was all there was",
+      },
+    ],
+  },
+  {
+    name: "sliding log, 5/10s, is given back without a receipt, newest first",
+    algorithm: "sliding_log",
+    windows: [windowOf(5, 10 * second)],
+    steps: [
+      { at: 0, cost: 2, answer: "allowed", remaining: 3, because: "two" },
+      { at: 4000, cost: 3, answer: "allowed", remaining: 0, because: "three more" },
+      {
+        at: 6000,
+        first: { does: "credit", cost: 4 },
+        cost: 5,
+        answer: "denied",
+        remaining: 4,
+        retryAfterMs: 4000,
+        resetAfterMs: 4000,
+        because: "one of the first two is left, until 10 s",
+      },
+      {
+        at: 6000,
+        first: { does: "credit", cost: 4 },
+        cost: 5,
+        answer: "allowed",
+        remaining: 0,
+        because: "then none",
+      },
+    ],
+  },
+  {
+    name: "GCRA, 5/s, whose subject is blocked by hand",
+    algorithm: "gcra",
+    windows: [windowOf(5, second)],
+    blockable: true,
+    steps: [
+      { at: 0, cost: 1, answer: "allowed", remaining: 4, because: "not blocked" },
+      {
+        at: 100,
+        first: { does: "block", forMs: 10_000 },
+        cost: 1,
+        answer: "blocked",
+        remaining: 4,
+        retryAfterMs: 10_000,
+        because: "there is room, and no way in",
+      },
+      {
+        at: 5100,
+        first: { does: "block", forMs: 1000 },
+        cost: 1,
+        answer: "blocked",
+        remaining: 5,
+        retryAfterMs: 5000,
+        because: "a shorter block does not shorten it",
+      },
+      {
+        at: 6100,
+        first: { does: "block", forMs: 5000 },
+        cost: 1,
+        answer: "blocked",
+        remaining: 5,
+        retryAfterMs: 5000,
+        because: "one that ends later puts it off",
+      },
+      {
+        at: 6100,
+        first: { does: "credit", cost: 100_000 },
+        cost: 6,
+        answer: "never",
+        remaining: 5,
+        because: "a credit lifts no block, and what never fits never does",
+      },
+      { at: 11_099, cost: 1, answer: "blocked", remaining: 5, retryAfterMs: 1, because: "the last millisecond" },
+      { at: 11_100, cost: 5, answer: "allowed", remaining: 0, because: "over" },
+      { at: 11_100, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 200, because: "denials block nobody here" },
+      { at: 11_300, cost: 1, answer: "allowed", remaining: 0, because: "as was said" },
     ],
   },
 ];

@@ -1,7 +1,8 @@
-import type { CounterStore, LimitOutcome, TakeAnswer } from "../counters/counter-store.ts";
+import type { CounterStore, LimitOutcome, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
 import { SluiceError } from "../errors.ts";
+import type { CompiledLimit } from "../match/compiled.ts";
 import { type Algorithm, algorithms } from "../policy/policy.ts";
-import { type Conversation, conversations, type Step } from "./conversations.ts";
+import { type Conversation, conversations, type Deed, type Step } from "./conversations.ts";
 import { compileTestLimit, resolvedLimit, windowOf } from "./test-limit.ts";
 
 /** A store to be held to the contract, opened at `conversationStartMs`, whose time the test moves. */
@@ -27,7 +28,13 @@ function only(answer: TakeAnswer): LimitOutcome {
 }
 
 function answerOf(outcome: LimitOutcome): Step["answer"] {
-  return outcome.fits === "now" ? "allowed" : outcome.fits === "never" ? "never" : "denied";
+  if (outcome.fits === "now") return "allowed";
+  return outcome.fits === "later" ? "denied" : outcome.fits;
+}
+
+async function carryOut(store: CounterStore, limit: CompiledLimit, deed: Deed): Promise<void> {
+  if (deed.does === "block") await store.block([resolvedLimit(limit, "u1")], deed.forMs);
+  else await store.charge([resolvedLimit(limit, "u1", deed.does === "credit" ? -deed.cost : deed.cost)]);
 }
 
 function conversationCase(conversation: Conversation): ContractCase {
@@ -40,6 +47,7 @@ function conversationCase(conversation: Conversation): ContractCase {
       for (const step of conversation.steps) {
         await advance(step.at - at);
         at = step.at;
+        if (step.first !== undefined) await carryOut(store, limit, step.first);
         const why = `at ${step.at} ms, cost ${step.cost}: ${step.because}`;
         const asked = [resolvedLimit(limit, "u1", step.cost)];
         const peeked = only(await store.peek(asked));
@@ -214,6 +222,149 @@ export const counterStoreContract: readonly ContractCase[] = [
       );
     },
   ),
+
+  ...forEachAlgorithm("a credit gives back without a receipt, and not beyond empty", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+    const remaining = async (): Promise<number> => only(await store.peek([resolvedLimit(limit, "u")])).remaining;
+    await store.take([resolvedLimit(limit, "u", 8)]);
+    await store.take([resolvedLimit(limit, "other", 8)]);
+    await store.charge([resolvedLimit(limit, "u", -3)]);
+    expectEqual(await remaining(), 5, "three of the eight came back");
+    await store.charge([resolvedLimit(limit, "u", -100_000)]);
+    expectEqual(await remaining(), 10, "empty is the end of it");
+    expectEqual((await store.take([resolvedLimit(limit, "u", 10)])).taken, true, "all ten are there");
+    expectEqual((await store.take([resolvedLimit(limit, "u", 1)])).taken, false, "and not an eleventh");
+    expectEqual(only(await store.peek([resolvedLimit(limit, "other")])).remaining, 2, "others are not concerned");
+  }),
+
+  ...forEachAlgorithm("a credit pays debt off first", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+    await store.charge([resolvedLimit(limit, "u", 10)]);
+    await store.charge([resolvedLimit(limit, "u", 6)]);
+    await store.charge([resolvedLimit(limit, "u", -5)]);
+    expectEqual((await store.take([resolvedLimit(limit, "u")])).taken, false, "one is still owed");
+    await store.charge([resolvedLimit(limit, "u", -3)]);
+    expectEqual(only(await store.peek([resolvedLimit(limit, "u")])).remaining, 2, "then two are there");
+  }),
+
+  ...forEachAlgorithm("a credit of what was never counted changes nothing", async (algorithm, { store, advance }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(4, 1000)] });
+    await store.charge([resolvedLimit(limit, "u", -3)]);
+    const fresh = only(await store.peek([resolvedLimit(limit, "u")]));
+    expectEqual([fresh.remaining, fresh.resetAfterMs], [4, 0], "as good as new");
+    await store.take([resolvedLimit(limit, "u", 4)]);
+    await advance(2000);
+    await store.charge([resolvedLimit(limit, "u", -3)]);
+    expectEqual((await store.take([resolvedLimit(limit, "u", 4)])).taken, true, "idle again: the whole window");
+    expectEqual((await store.take([resolvedLimit(limit, "u")])).taken, false, "and nothing more");
+  }),
+
+  ...forEachAlgorithm("a receipt is void once a credit has emptied its counter", async (algorithm, { store }) => {
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+    const { receipt } = await store.take([resolvedLimit(limit, "u", 5)], { receipt: true });
+    await store.charge([resolvedLimit(limit, "u", -5)]);
+    expectEqual((await store.take([resolvedLimit(limit, "u", 10)])).taken, true, "all ten are there");
+    expectEqual(await store.give(receipt!), false, "what it stands for was given back already");
+    expectEqual((await store.take([resolvedLimit(limit, "u")])).taken, false, "nothing more is admitted");
+  }),
+
+  ...forEachAlgorithm(
+    "a receipt and a credit together give back no more than was taken",
+    async (algorithm, { store }) => {
+      const limit = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
+      const { receipt } = await store.take([resolvedLimit(limit, "u", 5)], { receipt: true });
+      await store.take([resolvedLimit(limit, "u", 5)]);
+      await store.charge([resolvedLimit(limit, "u", -2)]);
+      await store.give(receipt!);
+      const { remaining } = only(await store.peek([resolvedLimit(limit, "u")]));
+      // A receipt for a stretch of time stands for as much less of it as was given back since.
+      expectEqual(remaining, isBucket(algorithm) ? 5 : 7, "two by the credit, the rest by the receipt");
+    },
+  ),
+
+  ...forEachAlgorithm("a credit is for limits in shadow mode too", async (algorithm, { store }) => {
+    const enforced = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "enforced" });
+    const shadow = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "shadow" });
+    const asked = (cost: number): ResolvedLimit[] => [
+      resolvedLimit(enforced, "u", cost),
+      resolvedLimit(shadow, "u", cost, 1),
+    ];
+    await store.take(asked(6));
+    await store.charge(asked(-2));
+    expectEqual(
+      (await store.peek(asked(1))).outcomes.map(({ remaining }) => remaining),
+      [6, 6],
+      "both were given back to",
+    );
+  }),
+
+  ...forEachAlgorithm("a block denies for as long as it says, and a reset lifts it", async (algorithm, under) => {
+    const { store, advance } = under;
+    const windows = [windowOf(10, 1000), windowOf(100, 60_000)];
+    const limit = compileTestLimit({ algorithm, windows, blockable: true });
+    const asked = [resolvedLimit(limit, "u")];
+    await store.block(asked, 5000);
+    expectEqual(only(await store.peek(asked)).fits, "blocked", "seen by a preview");
+    await advance(1000);
+    const denied = await store.take(asked);
+    expectEqual([denied.taken, only(denied).fits, only(denied).retryAfterMs], [false, "blocked", 4000], "in the way");
+    expectEqual(only(denied).remaining > 0, true, "although there is room");
+    expectEqual((await store.take([resolvedLimit(limit, "other")])).taken, true, "others are not blocked");
+    await store.block(asked, 2000);
+    expectEqual(only(await store.take(asked)).retryAfterMs, 4000, "a shorter one does not shorten it");
+    await store.block(asked, 4001);
+    expectEqual(only(await store.take(asked)).retryAfterMs, 4001, "one that ends later puts it off");
+    await store.charge([resolvedLimit(limit, "u", -100)]);
+    expectEqual(only(await store.take(asked)).fits, "blocked", "credits do not touch it");
+    await advance(4000);
+    expectEqual(only(await store.take(asked)).retryAfterMs, 1, "to the millisecond");
+    await advance(1);
+    expectEqual((await store.take(asked)).taken, true, "then it is over");
+    await store.block(asked, 30 * 24 * 3_600_000);
+    expectEqual(only(await store.take(asked)).retryAfterMs, 30 * 24 * 3_600_000, "up to thirty days");
+    await store.reset(asked);
+    expectEqual((await store.take(asked)).taken, true, "a reset lifts it");
+  }),
+
+  ...forEachAlgorithm("a block is all of a request's, and charges nothing", async (algorithm, { store }) => {
+    const open = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "open" });
+    const closed = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)], policy: "closed", blockable: true });
+    const asked = [resolvedLimit(open, "u", 3), resolvedLimit(closed, "u", 3)];
+    await store.block(asked, 60_000);
+    const denied = await store.take(asked);
+    expectEqual([denied.taken, ...denied.outcomes.map(answerOf)], [false, "allowed", "blocked"], "one is enough");
+    expectEqual(
+      (await store.peek(asked)).outcomes.map(({ remaining }) => remaining),
+      [10, 10],
+      "nothing was taken",
+    );
+    expectEqual((await store.take([asked[0]!])).taken, true, "limits that are not blockable are not blocked");
+  }),
+
+  ...forEachAlgorithm("a block and block_for share one mark: the later end counts", async (algorithm, under) => {
+    const { store, advance } = under;
+    const limit = compileTestLimit({ algorithm, windows: [windowOf(1, 100)], blockForMs: 10_000 });
+    const asked = [resolvedLimit(limit, "u")];
+    await store.take(asked);
+    await store.take(asked);
+    await store.block(asked, 1000);
+    expectEqual(only(await store.take(asked)).retryAfterMs, 10_000, "the denial's block is the longer one");
+    await store.block(asked, 60_000);
+    expectEqual(only(await store.take(asked)).retryAfterMs, 60_000, "longer than block_for");
+    await advance(59_999);
+    expectEqual(only(await store.take(asked)).fits, "blocked", "not cut short by block_for, nor renewed by denials");
+    await advance(1);
+    expectEqual((await store.take(asked)).taken, true, "over");
+  }),
+
+  ...forEachAlgorithm("a block in shadow mode keeps nobody out", async (algorithm, { store }) => {
+    const enforced = compileTestLimit({ algorithm, windows: [windowOf(3, 60_000)], policy: "enforced" });
+    const shadow = compileTestLimit({ algorithm, windows: [windowOf(9, 60_000)], policy: "shadow", blockable: true });
+    const asked = [resolvedLimit(enforced, "u"), resolvedLimit(shadow, "u", 1, 1)];
+    await store.block(asked, 60_000);
+    const { taken, outcomes } = await store.take(asked);
+    expectEqual([taken, ...outcomes.map(answerOf)], [true, "allowed", "blocked"], "and is told");
+  }),
 
   ...forEachAlgorithm("an id is charged once", async (algorithm, { store, advance }) => {
     const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 3_600_000)] });

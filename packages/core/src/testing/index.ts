@@ -1,3 +1,3 @@
-export { type Conversation, conversationStartMs, conversations, type Step } from "./conversations.ts";
+export { type Conversation, conversationStartMs, conversations, type Deed, type Step } from "./conversations.ts";
 export { type ContractCase, counterStoreContract, type StoreUnderTest } from "./counter-store-contract.ts";
 export { compileTestLimit, policyOf, resolvedLimit, type TestLimit, windowOf } from "./test-limit.ts";

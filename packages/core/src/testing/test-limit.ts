@@ -10,6 +10,7 @@ export interface TestLimit {
   readonly by?: readonly string[];
   readonly name?: string;
   readonly blockForMs?: number;
+  readonly blockable?: boolean;
 }
 
 /** `perSecond`-like windows without ceremony: 100 per 1 000 ms, and a burst where it differs. */
@@ -37,7 +38,15 @@ export function policyOf(id: string, limits: readonly Limit[]): Policy {
   };
 }
 
-export function compileTestLimit({ algorithm, windows, policy, by, name, blockForMs }: TestLimit): CompiledLimit {
+export function compileTestLimit({
+  algorithm,
+  windows,
+  policy,
+  by,
+  name,
+  blockForMs,
+  blockable,
+}: TestLimit): CompiledLimit {
   const limit: Limit = {
     ...(name === undefined ? {} : { name }),
     by: by ?? ["user"],
@@ -46,6 +55,7 @@ export function compileTestLimit({ algorithm, windows, policy, by, name, blockFo
     tiers: {},
     missing: "share",
     blockForMs: blockForMs ?? 0,
+    blockable: blockable ?? false,
     onChange: "keep",
   };
   return compileLimits(policyOf(policy ?? "test", [limit]))[0]!;

@@ -104,6 +104,11 @@ export function decodeCharges(questions: readonly Question[], reply: readonly nu
   return questions.map(() => (outside ? { kind: "outside" } : { kind: "answer", answer: charged }));
 }
 
+/** `block`: a reply that is not late is an answer to all of them. */
+export function decodeBlocks(questions: readonly Question[]): readonly Reply[] {
+  return questions.map(() => ({ kind: "answer", answer: charged }));
+}
+
 const none: readonly number[] = [];
 
 const charged: Answer = {

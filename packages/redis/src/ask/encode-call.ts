@@ -5,6 +5,7 @@ import { codeOfIdentity } from "../place/key-names.ts";
 import type { Question } from "./question.ts";
 import {
   codeOf,
+  creditOf,
   kindNumber,
   type RateArguments,
   rateOf,
@@ -71,6 +72,23 @@ export function encodeArrivals(questions: readonly Question[], names: KeyNames, 
   return { keys, args };
 }
 
+/** `block`: see its header. Of blocks of one subject that come together the longest counts. */
+export function encodeBlocks(questions: readonly Question[], names: KeyNames, deadlineMs: number): Call {
+  const blocks = new Map<string, { readonly forMs: number; readonly blockForMs: number }>();
+  for (const { limits, forMs = 0 } of questions) {
+    for (const { limit, subject } of limits) {
+      const key = blockKey(names, limit, subject);
+      const known = blocks.get(key) ?? { forMs: 0, blockForMs: 0 };
+      blocks.set(key, {
+        forMs: Math.max(known.forMs, forMs),
+        blockForMs: Math.max(known.blockForMs, limit.blockForMs),
+      });
+    }
+  }
+  const args = [...blocks.values()].flatMap(({ forMs, blockForMs }) => [String(forMs), String(blockForMs)]);
+  return { keys: [...blocks.keys()], args: [String(deadlineMs), ...args] };
+}
+
 const headBytes = 9;
 const windowBytes = 66;
 const day = 24 * 60 * 60 * 1000;
@@ -109,7 +127,8 @@ export function encodePlan(
     at += headBytes;
     for (const resolved of limits) {
       for (const window of resolved.windows) {
-        writeWindow(plan, at, resolved, window, keys, names, takes && receipt !== undefined, operation, serverNowMs);
+        const marked = (takes && receipt !== undefined) || (operation === "charge" && resolved.cost < 0);
+        writeWindow(plan, at, resolved, window, keys, names, marked, operation, serverNowMs);
         at += windowBytes;
       }
     }
@@ -136,7 +155,7 @@ function writeWindow(
   serverNowMs: number,
 ): void {
   const code = codeOf(window);
-  const blocks = limit.blockForMs > 0 && operation !== "charge";
+  const blocks = limit.blockable && operation !== "charge";
   plan[at] = code.kind;
   plan.writeUInt16LE(group, at + 1);
   plan[at + 3] = window.charges ? 1 : 0;
@@ -166,7 +185,8 @@ function shapeOf(
   serverNowMs: number,
 ): readonly [a: number, b: number, c: number, life: number] {
   if (code.kind <= kindNumber.wideArrival) {
-    const worth = operation === "charge" ? worthOf(window, cost) : takeWorthOf(window, cost);
+    const worth =
+      cost < 0 ? creditOf(window, -cost) : operation === "charge" ? worthOf(window, cost) : takeWorthOf(window, cost);
     return [worth, code.tolerance, code.furthest, code.lifeMs];
   }
   if (window.calendar !== undefined) {

@@ -1,8 +1,8 @@
 import { SluiceError, StoreUnavailable } from "sluice";
 import type { KeyNames } from "../place/key-names.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
-import { decodeArrival, decodeCharges, decodeHead, decodePlan, headLength } from "./decode-reply.ts";
-import { encodeArrivals, encodePlan } from "./encode-call.ts";
+import { decodeArrival, decodeBlocks, decodeCharges, decodeHead, decodePlan, headLength } from "./decode-reply.ts";
+import { type Call, encodeArrivals, encodeBlocks, encodePlan } from "./encode-call.ts";
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
 import { type Answer, type Operation, operations, type Question, type Reply, weightOf } from "./question.ts";
 import { callScript } from "./script-calls.ts";
@@ -250,10 +250,7 @@ export class Lane {
     const serverNowMs = shard.clock.aheadMs === undefined ? Date.now() : shard.clock.at(sentMs);
     const questions = pendings.map(({ question }) => question);
     const { names, tune } = this.#options;
-    const { keys, args } =
-      operation === "takeArrival"
-        ? encodeArrivals(questions, names, deadlineMs)
-        : encodePlan(questions, names, deadlineMs, serverNowMs);
+    const { keys, args } = encode(operation, questions, names, deadlineMs, serverNowMs);
     const script: Script = (tune?.scripts ?? scripts)[operation === "takeArrival" ? "takeArrivals" : operation];
     const whole = tune === undefined ? args : [...args, ...tune.extraArguments()];
     callScript(shard.shard, slot, script, keys, whole, () => {
@@ -417,8 +414,21 @@ function settleArrivals(pendings: readonly Pending[], reply: readonly number[], 
   }
 }
 
+function encode(
+  operation: Operation,
+  questions: readonly Question[],
+  names: KeyNames,
+  deadlineMs: number,
+  serverNowMs: number,
+): Call {
+  if (operation === "takeArrival") return encodeArrivals(questions, names, deadlineMs);
+  if (operation === "block") return encodeBlocks(questions, names, deadlineMs);
+  return encodePlan(questions, names, deadlineMs, serverNowMs);
+}
+
 function decode(operation: Operation, pendings: readonly Pending[], reply: readonly number[]): readonly Reply[] {
   const questions = pendings.map(({ question }) => question);
+  if (operation === "block") return decodeBlocks(questions);
   return operation === "charge" ? decodeCharges(questions, reply) : decodePlan(questions, reply);
 }
 

@@ -14,10 +14,12 @@ export interface Question {
   /** Take: the name under which it can be given back, and for how long. Absent: for as long as anything could be. */
   readonly receipt: string | undefined;
   readonly receiptLifeMs?: number | undefined;
+  /** Block: for how long. */
+  readonly forMs?: number | undefined;
 }
 
 /** `takeArrival` is a take from one window of arrival times with nothing asked beside: the commonest, by a script of its own. */
-export const operations = ["takeArrival", "take", "peek", "charge"] as const;
+export const operations = ["takeArrival", "take", "peek", "charge", "block"] as const;
 
 export type Operation = (typeof operations)[number];
 

@@ -1,5 +1,5 @@
 import type { CompiledWindow } from "sluice";
-import { onceRetentionMs, worthMs } from "sluice/store";
+import { creditWorthMs, onceRetentionMs, worthMs } from "sluice/store";
 import { codeOfIdentity } from "../place/key-names.ts";
 
 /** Numbers of the kinds of windows, as scripts know them. */
@@ -83,6 +83,11 @@ function encodeWindow(window: CompiledWindow): WindowCode {
 /** What a cost is worth in units of arrival time. */
 export function worthOf(window: CompiledWindow, cost: number): number {
   return Math.ceil(worthMs(window, cost) * unitsPerMs);
+}
+
+/** What a credit is worth. */
+export function creditOf(window: CompiledWindow, cost: number): number {
+  return Math.floor(creditWorthMs(window, cost) * unitsPerMs);
 }
 
 /** The same for a take: a cost above the capacity is worth more than there is. */

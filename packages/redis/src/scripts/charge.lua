@@ -1,6 +1,6 @@
---- Takes costs unconditionally, into bounded debt where it must.
+--- Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0.
 ---
---- KEYS: counters, each of them once, all of one slot
+--- KEYS: counters, and marks of those that are given back to, each of them once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, answer… }, per request 1, or 4 where a calendar's
@@ -10,12 +10,32 @@
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 local bounded = true
+local noted = {}
+
+-- To receipts that are out it is as if another one had been redeemed. An emptied counter holds nothing of what they stand for.
+local function note_credit(mark_key, emptied, given)
+  local beginning, given_text = string.match(values[mark_key] or '', '^([%w_-]+) (%d+)$')
+  if not beginning then return end
+  values[mark_key] = not emptied and beginning .. ' ' .. format('%.0f', given_text + given)
+  noted[mark_key] = true
+end
+
+local function write_marks()
+  for mark_key in pairs(noted) do
+    if values[mark_key] then
+      call('SET', KEYS[mark_key], values[mark_key], 'KEEPTTL')
+    else
+      call('DEL', KEYS[mark_key])
+    end
+  end
+end
+
 while position <= #plan do
   local steps, _
   steps, _, _, _, _, position = unpack_from(head_form, plan, position)
   local answer = 1
   for _ = 1, steps do
-    local kind, _, charges, key, _, _, cost, capacity, a, b, c, _, life_ms, next_step =
+    local kind, _, charges, key, _, mark_key, cost, capacity, a, b, c, _, life_ms, next_step =
       unpack_from(window_form, plan, position)
     position = next_step
     if not within_bounds(kind, a, c, life_ms) then
@@ -23,13 +43,24 @@ while position <= #plan do
     elseif charges == 1 then
       local counter = counter_of(kind, key, a, c)
       look(kind, counter, cost, capacity, a, b, c)
-      take(kind, counter, cost, capacity, a, b, c)
-      touch(key, kind, a, life_ms)
+      if cost > 0 then
+        take(kind, counter, cost, capacity, a, b, c)
+        touch(key, kind, a, life_ms)
+      else
+        local given = credit(kind, counter, -cost, a, b)
+        if given then
+          touch(key, kind, a, life_ms)
+          note_credit(mark_key, is_empty(kind, counter), given)
+        end
+      end
     end
   end
   reply[#reply + 1] = answer
 end
 reply[3] = count_foreign()
-if bounded then write_all() end
+if bounded then
+  write_all()
+  write_marks()
+end
 reply[4] = heal()
 return reply

@@ -4,7 +4,7 @@
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
 --- returns: as take, with the answer 0, or 4 where a calendar's bounds do not hold at this server's time; nothing is healed
---- include: server-time, refuse-when-late, arrival-units, windows
+--- include: server-time, refuse-when-late, arrival-units, windows, blocks
 
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
@@ -21,7 +21,7 @@ while position <= #plan do
     local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
     local last = #reply
     reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
-    reply[last + 5] = block_key > 0 and blocked_for(block_key, block_for_ms) or 0
+    reply[last + 5] = block_key > 0 and blocked_for(values[block_key], block_for_ms) or 0
   end
 end
 reply[3] = count_foreign()

@@ -8,7 +8,7 @@
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, request… }, and per request: answer, now_us,
 ---          receipt, then per window five numbers: its state in four, and for how many ms it is blocked. Answers: 0 denied, 1 taken,
 ---          2 taken before, 3 the id belongs to another request, 4 the calendar's bounds do not hold at this server's time.
---- include: server-time, refuse-when-late, arrival-units, windows
+--- include: server-time, refuse-when-late, arrival-units, windows, blocks
 
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
@@ -19,6 +19,10 @@ local function set_later(key, text, life_ms)
   local existed = values[key]
   values[key] = text
   sets[#sets + 1] = { KEYS[key], text, life_ms, existed }
+end
+
+local function block_later(key, length_ms)
+  set_later(key, block_text(now_us + length_ms * 1000, length_ms), length_ms)
 end
 
 -- What is there already keeps its end, if that is later.
@@ -97,9 +101,9 @@ while position <= #plan do
       position = next_step
       if not within_bounds(kind, a, c, life_ms) then bounded = false end
       local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
-      local blocked_ms, too_long = 0, false
-      if block_key > 0 then blocked_ms, too_long = blocked_for(block_key, block_for_ms) end
-      if too_long then set_later(block_key, format('%.0f', now_us + block_for_ms * 1000), block_for_ms) end
+      local blocked_ms, brought_back_ms = 0, false
+      if block_key > 0 then blocked_ms, brought_back_ms = blocked_for(values[block_key], block_for_ms) end
+      if brought_back_ms then block_later(block_key, brought_back_ms) end
       if not fits or blocked_ms > 0 then
         if group == 0 then
           denied = true
@@ -113,8 +117,8 @@ while position <= #plan do
       kinds[step], groups[step], charging[step], keys[step], block_keys[step] = kind, group, charges, key, block_key
       mark_keys[step], costs[step], capacities[step], block_fors[step] = mark_key, cost, capacity, block_for_ms
       as[step], bs[step], cs[step], lives[step] = a, b, c, life_ms
-      -- A denial that waiting would cure begins a block, unless one lasts.
-      curable[step] = not fits and blocked_ms == 0 and not never_fits(kind, cost, capacity, a)
+      -- A denial that waiting would cure begins a block, unless one lasts, or the limit begins none.
+      curable[step] = not fits and blocked_ms == 0 and block_for_ms > 0 and not never_fits(kind, cost, capacity, a)
     end
     if not bounded then
       reply[start + 1] = 4
@@ -130,10 +134,7 @@ while position <= #plan do
           -- It was taken before, and by other windows: those of today are only looked at.
         elseif denied or refused and refused[group] then
           -- Under a denial of what is enforced, shadow groups see nothing.
-          if curable[step] and block_keys[step] > 0 and (group == 0 or not denied) then
-            local until_us = now_us + block_fors[step] * 1000
-            set_later(block_keys[step], format('%.0f', until_us), block_fors[step])
-          end
+          if curable[step] and (group == 0 or not denied) then block_later(block_keys[step], block_fors[step]) end
         elseif charging[step] == 1 then
           local counter, cost, c = counters[key], costs[step], cs[step]
           take(kind, counter, cost, capacities[step], a, bs[step], c)

@@ -30,7 +30,7 @@ function reasonOf(decision: DecisionBody): string {
     case "never_fits":
       return `${allows}, and this costs ${cost}: it never fits`;
     case "blocked":
-      return `${by} refuses for a while after an earlier denial`;
+      return `${by} keeps this subject out for a while`;
     case "deny_list":
       return `${by} denies this subject by name`;
     case "missing_dimension":

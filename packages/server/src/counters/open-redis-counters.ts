@@ -23,6 +23,7 @@ export async function openRedisCounters(first: RedisPlan, settings: Settings, lo
   const cells = await readCells(settings);
   const secrets = (): readonly string[] => secretsOf(servers, cells, settings);
   const store = createCounters(first, servers, cells, settings, log);
+  store.open();
   const openedMs = performance.now();
   const inspected = new Set<string>();
   let everReady = false;

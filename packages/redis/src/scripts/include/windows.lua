@@ -5,6 +5,7 @@
 --   head    steps, flags (1 id, 2 receipt), key of the id, key of the receipt, first of its own arguments
 --   window  kind, group, whether it charges, keys of the counter, its block and its receipts' mark,
 --           cost, capacity, a, b, c, block_for_ms, life_ms
+--           A cost below 0, in a charge, is to be given back; `a` is what that is worth.
 --   kinds   1 arrival    capacity: what it is worth  a: what the cost is worth  b: tolerance  c: furthest
 --           2 the same, kept in the form for windows that reach far
 --           3 count      a: per_ms, 0 for a one-off quota, −1 for a calendar's, which ends at b, the next at c, began at life
@@ -68,7 +69,8 @@ local function read_log(value)
   local entries = counter.entries
   for position = 2, #value, 16 do
     local time, cost = unpack_from('<dd', value, position)
-    if not (time >= 0 and time <= span and is_whole(cost)) then
+    counter.used = counter.used + cost
+    if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
       foreign = foreign + 1
       return { entries = {}, first = 1, used = 0 }
     end
@@ -76,7 +78,6 @@ local function read_log(value)
     if time > now_ms then time, counter.misfit = now_ms, true end
     entries[#entries + 1] = time
     entries[#entries + 1] = cost
-    counter.used = counter.used + cost
   end
   return counter
 end
@@ -223,6 +224,51 @@ local function take(kind, counter, cost, capacity, a, b, c)
   end
 end
 
+-- Gives a cost back, debt first and down to nothing. How much time that gave, where it is counted in time; nil where there was
+-- nothing to give back. Whether anything is left is for `is_empty` to say.
+local function credit(kind, counter, cost, a, b)
+  if kind <= 2 then
+    if counter.ahead == 0 then return nil end
+    local given = math.min(a, counter.ahead)
+    counter.ahead = counter.ahead - given
+    if counter.ahead <= b then counter.debt = nil end
+    return given
+  elseif kind == 3 then
+    if counter.count == 0 then return nil end
+    counter.count = math.max(counter.count - cost, 0)
+  elseif kind == 4 then
+    if counter.current + counter.previous == 0 then return nil end
+    local rest = cost - math.min(cost, counter.current)
+    if rest == 0 then
+      counter.current = counter.current - cost
+      return 0
+    end
+    -- Units of the previous window count for what has not faded of them: as many as are worth no more than the rest.
+    local until_end = counter.idle - a - now_ms
+    local units = floor(rest * a / until_end)
+    if units * until_end > rest * a then units = units - 1 end
+    counter.current, counter.previous = 0, math.max(counter.previous - units, 0)
+  else
+    local entries = counter.entries
+    if #entries < counter.first then return nil end
+    -- The newest go first.
+    while cost > 0 and #entries > counter.first do
+      local removed = math.min(entries[#entries], cost)
+      cost, counter.used = cost - removed, counter.used - removed
+      entries[#entries] = entries[#entries] - removed
+      if entries[#entries] == 0 then entries[#entries], entries[#entries - 1] = nil, nil end
+    end
+  end
+  return 0
+end
+
+local function is_empty(kind, counter)
+  if kind <= 2 then return counter.ahead == 0 end
+  if kind == 3 then return counter.count == 0 end
+  if kind == 4 then return counter.current + counter.previous == 0 end
+  return counter.used == 0
+end
+
 local function life_until(instant_ms)
   return ceil(instant_ms - now_ms) + slack_ms
 end
@@ -272,15 +318,6 @@ local function write_all()
     local key = dirty[i]
     write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
   end
-end
-
--- For how many milliseconds a block still lasts: never longer than one that begins now. Where it says so, the clock was set back.
-local function blocked_for(key, block_for_ms)
-  local until_us = tonumber(values[key] or 0) or 0
-  if not is_whole(until_us) or until_us <= now_us then return 0, false end
-  local left_ms = ceil((until_us - now_us) / 1000)
-  if left_ms > block_for_ms then return block_for_ms, true end
-  return left_ms, false
 end
 
 -- One key of every call is asked for its end, and is given one if it has none.

@@ -26,7 +26,7 @@ describe("policies as JSON", () => {
               on_change: "reset",
             },
             { name: "day", windows: ["1000/day in Europe/Berlin"] },
-            { name: "trial", by: ["user"], windows: ["50 once"] },
+            { name: "trial", by: ["user"], windows: ["50 once"], blockable: true },
           ],
           cost: { "/v1/orders/export": 10 },
           allow: { ip: ["10.0.0.0/8"] },

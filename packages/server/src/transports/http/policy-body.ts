@@ -76,6 +76,7 @@ function limitBody(limit: Limit): Body {
     tiers: Object.fromEntries(tiers),
     missing: limit.missing,
     block_for: renderDuration(limit.blockForMs),
+    blockable: limit.blockable,
     on_change: limit.onChange,
   };
 }

@@ -581,6 +581,7 @@ describe("counters that are away", () => {
     peek: fail,
     give: fail,
     charge: fail,
+    block: fail,
     reset: fail,
     read: fail,
     close() {},

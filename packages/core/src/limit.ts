@@ -1,0 +1,133 @@
+import type { Clock } from "./clock.ts";
+import type { CounterStore, Receipt } from "./counters/counter-store.ts";
+import { createLimiter } from "./create-limiter.ts";
+import type { Decision } from "./decision/decision.ts";
+import { SluiceError } from "./errors.ts";
+import type { Explanation, Limiter } from "./limiter.ts";
+import type { Algorithm, FailMode } from "./policy/policy.ts";
+import type { CheckRequest } from "./request/check-request.ts";
+
+/** A window as policies write it: `10/s burst 20`, or its parts. */
+export type WrittenWindow =
+  | string
+  | {
+      readonly limit: number;
+      readonly per: string | number | Readonly<Record<string, string>>;
+      readonly burst?: number | undefined;
+    };
+
+export interface LimitOptions {
+  /**
+   * Names the limit in answers, and its counters. Needed where counters are shared with others: two limits of one name
+   * are one limit. Absent: `limit`.
+   */
+  readonly name?: string | undefined;
+  /** Absent: `gcra`. */
+  readonly algorithm?: Algorithm | undefined;
+  /** What happens when counters cannot be asked. Absent: `open`. */
+  readonly onFailure?: FailMode | undefined;
+  /** After a denial the subject is denied for this long: `5m`. */
+  readonly blockFor?: string | undefined;
+  /** Whether subjects can be blocked by hand, which costs a look with every check. Absent: where `blockFor` is given. */
+  readonly blockable?: boolean | undefined;
+  /** Where counters live. Absent: in this process's memory. */
+  readonly counters?: CounterStore | undefined;
+  readonly clock?: Clock | undefined;
+}
+
+/** Who is asked about: the value of the only dimension, or every dimension by its name. */
+export type SubjectOf<Dimension extends string> = string | Readonly<Record<Dimension, string>>;
+
+/** What may be said of a single check, beside whom it is about. */
+export type LimitCheckOptions = Pick<CheckRequest, "cost" | "id" | "idTtlMs" | "details" | "receipt">;
+
+/** One limit that decides by itself, for those who need no policies. The same promises as `Limiter`. */
+export interface OneLimit<Dimension extends string = string> {
+  check(subject: SubjectOf<Dimension>, options?: LimitCheckOptions): Promise<Decision>;
+  checkSync(subject: SubjectOf<Dimension>, options?: LimitCheckOptions): Decision;
+  peek(subject: SubjectOf<Dimension>, options?: Pick<LimitCheckOptions, "cost" | "details">): Promise<Decision>;
+  give(receipt: Receipt): Promise<boolean>;
+  charge(subject: SubjectOf<Dimension>, cost: number): Promise<void>;
+  /** Denies the subject for so long; needs `blockable` or `blockFor`. */
+  block(subject: SubjectOf<Dimension>, forMs: number): Promise<void>;
+  reset(subject: SubjectOf<Dimension>): Promise<void>;
+  explain(subject: SubjectOf<Dimension>, options?: Pick<LimitCheckOptions, "cost">): Promise<Explanation>;
+  close(): Promise<void>;
+  readonly dimensions: readonly Dimension[];
+  /** The policy that this limit stands for, as a policy file would have it. */
+  readonly policy: Readonly<Record<string, unknown>>;
+  /** The limiter that decides. */
+  readonly limiter: Limiter;
+}
+
+/** A limit that does not know yet whom it counts. */
+export interface LimitToBe {
+  /** One counter for every value of the dimension, or for every combination of their values. */
+  by<const Dimension extends string>(...dimensions: readonly [Dimension, ...Dimension[]]): OneLimit<Dimension>;
+}
+
+/** The name of a limit that was not given one. */
+export const unnamedLimit = "limit";
+
+/**
+ * A limit in one line: `limit("10/s burst 20").by("user")`. Several windows must all have room. Nothing is opened until it
+ * is asked.
+ */
+export function limit(windows: WrittenWindow | readonly WrittenWindow[], options: LimitOptions = {}): LimitToBe {
+  return { by: (...dimensions) => createOneLimit(windows, dimensions, options) };
+}
+
+function createOneLimit<Dimension extends string>(
+  windows: WrittenWindow | readonly WrittenWindow[],
+  dimensions: readonly Dimension[],
+  options: LimitOptions,
+): OneLimit<Dimension> {
+  const { name = unnamedLimit, algorithm, onFailure = "open", blockFor, blockable, counters, clock } = options;
+  if (counters !== undefined && !counters.local && options.name === undefined) {
+    const message = "must be given where counters are shared, so that no other limit counts in the same ones";
+    throw new SluiceError("invalid_policies", `name ${message}`, [{ path: ["name"], message }]);
+  }
+  const policy = {
+    id: name,
+    limits: [
+      {
+        by: dimensions,
+        windows,
+        ...(algorithm !== undefined && { algorithm }),
+        ...(blockFor !== undefined && { block_for: blockFor }),
+        ...(blockable !== undefined && { blockable }),
+      },
+    ],
+    on_failure: onFailure,
+  };
+  const limiter = createLimiter({
+    policies: { policies: [policy] },
+    ...(counters !== undefined && { counters }),
+    ...(clock !== undefined && { clock }),
+  });
+  const request = (subject: SubjectOf<Dimension>, more?: LimitCheckOptions): CheckRequest => ({
+    ...more,
+    dimensions: dimensionsOf(dimensions, subject),
+  });
+  return {
+    check: async (subject, more) => limiter.check(request(subject, more)),
+    checkSync: (subject, more) => limiter.checkSync(request(subject, more)),
+    peek: async (subject, more) => limiter.peek(request(subject, more)),
+    give: (receipt) => limiter.give(receipt),
+    charge: async (subject, cost) => limiter.charge(request(subject, { cost })),
+    block: async (subject, forMs) => limiter.block(request(subject), forMs),
+    reset: async (subject) => limiter.reset(request(subject)),
+    explain: async (subject, more) => limiter.explain(request(subject, more)),
+    close: () => limiter.close(),
+    dimensions,
+    policy,
+    limiter,
+  };
+}
+
+function dimensionsOf(names: readonly string[], subject: SubjectOf<string>): Readonly<Record<string, string>> {
+  if (typeof subject !== "string") return subject;
+  if (names.length === 1) return { [names[0]!]: subject };
+  const message = `must name every dimension of the limit (${names.join(", ")}), because there are several`;
+  throw new SluiceError("invalid_request", `dimensions ${message}`, [{ path: ["dimensions"], message }]);
+}

@@ -1,0 +1,2 @@
+export { type FollowOptions, followPolicyFile, type PolicyFollower } from "./follow-policy-file.ts";
+export { policyFile } from "./policy-file.ts";
