@@ -1,18 +1,55 @@
-import { defineConfig } from "vitest/config";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { defineConfig, type Plugin } from "vitest/config";
 
 // Workspace packages run from source, as they do under `node -C source`; the rest are Vite's own for servers.
 const conditions = ["source", "module", "node", "development|production"];
+
+const oldest = new URL("./tests/oldest/package.json", import.meta.url);
+const { dependencies } = JSON.parse(readFileSync(oldest, "utf8")) as { dependencies: Record<string, string> };
+
+/** Finds frameworks where `tests/oldest` has them: the same tests on the oldest majors that are supported. */
+const onOldestMajors: Plugin = {
+  name: "oldest-majors",
+  enforce: "pre",
+  resolveId(source) {
+    const name = source.split("/", source.startsWith("@") ? 2 : 1).join("/");
+    return name in dependencies ? this.resolve(source, fileURLToPath(oldest), { skipSelf: true }) : null;
+  },
+};
+
+const exclude = ["**/node_modules/**", "**/dist/**"];
 
 export default defineConfig({
   resolve: { conditions },
   ssr: { resolve: { conditions, externalConditions: ["source", "node", "module-sync"] } },
   test: {
-    include: ["packages/*/src/**/*.test.ts", "tests/**/*.test.ts", "bench/**/*.test.ts"],
-    exclude: ["**/node_modules/**", "**/dist/**"],
     allowOnly: false,
     globals: false,
     maxWorkers: 2,
     pool: "forks",
     testTimeout: 20_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "sluice",
+          include: ["packages/*/src/**/*.test.ts", "tests/**/*.test.ts", "bench/**/*.test.ts", "examples/**/*.test.ts"],
+          exclude,
+          provide: { majors: "newest" },
+        },
+      },
+      {
+        extends: true,
+        plugins: [onOldestMajors],
+        test: {
+          name: "oldest",
+          include: ["tests/frameworks/*.test.ts"],
+          // There is one major of Next, and building an app takes a while.
+          exclude: [...exclude, "tests/frameworks/next.test.ts"],
+          provide: { majors: "oldest" },
+        },
+      },
+    ],
   },
 });

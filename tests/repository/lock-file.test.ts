@@ -25,5 +25,7 @@ describe("the lock file", () => {
 
   it("is of no use for a version that is not pinned", () => {
     expect(problemsOf({ yaml: "^2.9.1" }, { yaml: "^2.9.1" })).toHaveLength(1);
+    expect(problemsOf({ old: "npm:yaml@^1.10.0" }, { old: "npm:yaml@^1.10.0" })).toHaveLength(1);
+    expect(problemsOf({ old: "npm:yaml@1.10.2" }, { old: "npm:yaml@1.10.2" })).toEqual([]);
   });
 });

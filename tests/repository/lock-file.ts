@@ -16,7 +16,7 @@ export function findLockProblems(tree: SourceTree): readonly string[] {
       const wanted = manifest[field] ?? {};
       const known = locked[field] ?? {};
       for (const [name, version] of Object.entries(wanted)) {
-        if (field !== "peerDependencies" && !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)) {
+        if (field !== "peerDependencies" && !/^(npm:(@[\w.-]+\/)?[\w.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)) {
           problems.push(`${file}: ${name} is not pinned to one version but to ${version}`);
         }
         if (known[name] !== version)

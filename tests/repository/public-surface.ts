@@ -1,16 +1,35 @@
 import { isNode, parseModule, resolveRelative, type SyntaxNode } from "./module-syntax.ts";
 import { readSourceTree, type SourceTree } from "./source-tree.ts";
 
-/** The modules that people import by name: what they export is a promise. */
-const entries = [
-  { name: "sluice", file: "packages/core/src/index.ts" },
-  { name: "sluice/policy-text", file: "packages/core/src/policy-text/index.ts" },
-  { name: "sluice/testing", file: "packages/core/src/testing/index.ts" },
-];
+/** A module that people import by name: what it exports is a promise. */
+interface Entry {
+  readonly name: string;
+  readonly file: string;
+}
+
+/** Every subpath that a package exports, in the order of its manifest. */
+export function findEntries(tree: SourceTree): readonly Entry[] {
+  const manifests = [...tree].filter(([file]) => /^packages\/[^/]+\/package\.json$/.test(file)).sort();
+  return manifests.flatMap(([file, text]) => {
+    const { name, exports = {} } = JSON.parse(text) as Manifest;
+    return Object.entries(exports).flatMap(([subpath, target]) =>
+      typeof target === "string" || target.source === undefined
+        ? []
+        : [{ name: name + subpath.slice(1), file: file.replace(/package\.json$/, target.source.slice(2)) }],
+    );
+  });
+}
+
+interface Manifest {
+  readonly name: string;
+  readonly exports?: Readonly<Record<string, string | { readonly source?: string }>>;
+}
 
 /** The exported names of every entry, one a line: what public-surface.txt holds. */
 export function renderSurface(tree: SourceTree = readSourceTree()): string {
-  const sections = entries.map(({ name, file }) => `${[`# ${name}`, ...findExports(tree, file)].join("\n")}\n`);
+  const sections = findEntries(tree).map(
+    ({ name, file }) => `${[`# ${name}`, ...findExports(tree, file)].join("\n")}\n`,
+  );
   return sections.join("\n");
 }
 
@@ -30,6 +49,7 @@ function exportsOf(tree: SourceTree, file: string, node: SyntaxNode): readonly s
   if (node.type === "ExportAllDeclaration") {
     if (isNode(node.exported)) return [`${node.exportKind} ${node.exported.name}`];
     const source = isNode(node.source) ? String(node.source.value) : "";
+    if (!source.startsWith(".")) return [`all of ${source}`];
     const all = findExports(tree, resolveRelative(file, source));
     return node.exportKind === "type" ? all.map((line) => line.replace(/^value /, "type ")) : all;
   }

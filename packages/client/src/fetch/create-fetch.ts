@@ -1,0 +1,96 @@
+import { type CallerOptions, Callers } from "../caller/callers.ts";
+import { checkOptions } from "../check-options.ts";
+import { isRepeatable } from "../retry/retry-rules.ts";
+import { sleep } from "../schedule.ts";
+import { discardBody } from "./discard-body.ts";
+import { findUrl, OutgoingRequest, type RequestOutline } from "./outgoing-request.ts";
+
+export interface CreateFetchOptions extends CallerOptions {
+  /** What sends. Absent: the global `fetch`. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
+  /** Calls of the same key share a pace and a budget. Absent: the origin of the address. */
+  readonly key?: ((request: RequestOutline) => string) | undefined;
+  /** Whether a request may be sent twice. Undefined, or absent: by its method and its `Idempotency-Key`. */
+  readonly repeatable?: ((request: RequestOutline) => boolean | undefined) | undefined;
+  /** Whether repeatable requests are also sent again after network errors. Absent: false. */
+  readonly networkErrors?: boolean | undefined;
+}
+
+/**
+ * A `fetch` that keeps to limits: it waits for its turn, slows down before a limit is reached, and repeats what was
+ * refused for now and may be repeated. What it answers is always the server's own last answer, unchanged. Rejects as
+ * `fetch` does; with the signal's reason as soon as that aborts, also while waiting; and with a `PaceError` where no turn
+ * comes within `maxWaitMs`, in which case nothing was sent.
+ */
+export function createFetch(options: CreateFetchOptions = {}): typeof globalThis.fetch {
+  checkOptions(options, {
+    fetch: "function",
+    key: "function",
+    repeatable: "function",
+    networkErrors: "boolean",
+  });
+  const callers = new Callers(options);
+  // Looked up at each call, so that whoever replaces the global one is heard.
+  const send: typeof globalThis.fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
+  const keyOf = options.key ?? (({ url }) => url.origin);
+
+  return async (input, init) => {
+    const url = findUrl(input);
+    if (url === undefined) return send(input, init);
+    const request = new OutgoingRequest(url, input, init);
+    try {
+      const repeatable = request.replayable && mayRepeat(request, options.repeatable);
+      const caller = callers.find(keyOf(request));
+      caller.begin();
+      for (let attempt = 1; ; attempt += 1) {
+        const last = !repeatable || attempt >= callers.rules.maxAttempts;
+        const makeAttempt = async (): Promise<Attempted> => {
+          try {
+            const response = await request.send(send, last);
+            const { status, headers } = response;
+            const waitMs = caller.judge({ attempt, status, headers, repeatable });
+            return waitMs === undefined ? { kind: "answered", response } : { kind: "refused", response, waitMs };
+          } catch (error) {
+            const repeats = repeatable && options.networkErrors === true && isNetworkError(error);
+            const waitMs = repeats ? caller.judgeFailure(attempt) : undefined;
+            if (waitMs === undefined) throw error;
+            return { kind: "refused", response: undefined, waitMs };
+          }
+        };
+        const attempted = await caller.run(attempt, makeAttempt, request.signal);
+        if (attempted.kind === "answered") return attempted.response;
+        const { response, waitMs } = attempted;
+        const endDiscarding = discardBody(response?.body);
+        try {
+          caller.announce({ attempt, waitMs, status: response?.status });
+          await sleep(waitMs, callers.schedule, request.signal);
+        } finally {
+          endDiscarding();
+        }
+      }
+    } catch (error) {
+      request.fail(error);
+      throw error;
+    } finally {
+      request.finish();
+    }
+  };
+}
+
+/** An attempt that is over: answered for good, or to be made again after a wait. */
+type Attempted =
+  | { readonly kind: "answered"; readonly response: Response }
+  | { readonly kind: "refused"; readonly response: Response | undefined; readonly waitMs: number };
+
+function mayRepeat(request: RequestOutline, told: CreateFetchOptions["repeatable"]): boolean {
+  const { method } = request;
+  const repeatable = told?.(request);
+  // Reading headers costs something, and most methods do not need it.
+  if (isRepeatable({ method, idempotencyKey: false, repeatable })) return true;
+  return isRepeatable({ method, idempotencyKey: Boolean(request.headers.get("idempotency-key")), repeatable });
+}
+
+/** `fetch` rejects with a `TypeError` for lost connections and for mistakes alike; the former have a cause. */
+function isNetworkError(error: unknown): boolean {
+  return error instanceof TypeError && error.cause instanceof Error;
+}

@@ -1,0 +1,6 @@
+export {
+  type CallOutline,
+  type CallWaitEvent,
+  type CreateInterceptorOptions,
+  createInterceptor,
+} from "./create-interceptor.ts";

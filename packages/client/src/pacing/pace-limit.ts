@@ -1,0 +1,38 @@
+import { type Clock, createLimiter, MemoryCounters, parseWindow, SluiceError } from "sluice";
+import { invalidOption } from "../check-options.ts";
+
+/** Windows as policies write them: `10/s burst 5`. Several must all have room. */
+export type PaceLimit = string | readonly string[];
+
+/** Whether a cost passes now, and else after how long; undefined where waiting does not help. Taken if it passes. */
+export type Gate = (
+  cost: number,
+  preview?: boolean,
+) => { readonly allowed: boolean; readonly retryAfterMs: number | undefined };
+
+/** One limit for any number of keys, each with a counter of its own. */
+export function createPaceLimit(windows: PaceLimit, clock: Clock): (key: string) => Gate {
+  const list = [windows].flat();
+  if (list.length === 0) throw invalidOption("limit", "must be a window, or a list of at least one");
+  for (const window of list) checkWindow(window);
+  const limiter = createLimiter({
+    clock,
+    counters: new MemoryCounters({ clock, maxCounters: 100_000 }),
+    policies: {
+      policies: [{ id: "pace", limits: [{ by: ["key"], windows: list }], on_failure: "open" }],
+    },
+  });
+  return (key) =>
+    (cost, preview = false) =>
+      limiter.checkSync({ dimensions: { key }, cost, preview });
+}
+
+function checkWindow(window: string): void {
+  try {
+    parseWindow(window);
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    const problems = error.problems.map(({ message }) => ({ path: ["limit"], message }));
+    throw new SluiceError("invalid_request", `limit ${problems.map(({ message }) => message).join("; ")}`, problems);
+  }
+}

@@ -1,0 +1,44 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** What a request was, as the server saw it. */
+export interface SeenRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly body: string;
+  readonly port: number | undefined;
+}
+
+export interface TestServer {
+  readonly url: string;
+  readonly seen: readonly SeenRequest[];
+  close(): Promise<void>;
+}
+
+export type Answer = (request: IncomingMessage, response: ServerResponse, number: number) => void;
+
+/** A real HTTP server on loopback, which answers each request by its number, from 1 on. */
+export async function startTestServer(answer: Answer): Promise<TestServer> {
+  const seen: SeenRequest[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("error", () => undefined);
+    request.on("end", () => {
+      const { method = "", url = "", socket } = request;
+      seen.push({ method, url, body: Buffer.concat(chunks).toString(), port: socket.remotePort });
+      answer(request, response, seen.length);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    seen,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

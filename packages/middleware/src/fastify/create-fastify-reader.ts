@@ -1,0 +1,36 @@
+import type { FastifyRequest } from "fastify";
+import type { RequestReader } from "../gate.ts";
+import { warnOfTrust } from "../warn-of-trust.ts";
+
+export function createFastifyReader(): RequestReader<FastifyRequest> {
+  let asked = false;
+  return {
+    method: (request) => request.method,
+    path: (request) => request.originalUrl,
+    route: ({ routeOptions: { url } }) => (url === "*" || url === "/*" ? undefined : url),
+    peer: (request) => request.socket.remoteAddress,
+    ip: (request) => {
+      if (!asked) {
+        asked = true;
+        if (believesAnybody(request)) warnOfTrust("Fastify", "trustProxy");
+      }
+      return request.ip;
+    },
+    header: (request, name) => request.headers[name],
+  };
+}
+
+/**
+ * Whether an address that is nobody's proxy may say whose request it is. Fastify does not tell how it was set up, so it is
+ * asked about a request that never came, between two addresses that belong to documentation.
+ */
+function believesAnybody(request: FastifyRequest): boolean {
+  const headers = { "x-forwarded-for": "192.0.2.1" };
+  const socket = { remoteAddress: "198.51.100.1" };
+  const probe = Object.create(Object.getPrototypeOf(request) as object, { raw: { value: { headers, socket } } });
+  try {
+    return (probe as FastifyRequest).ip === "192.0.2.1";
+  } catch {
+    return false;
+  }
+}

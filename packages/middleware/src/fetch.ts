@@ -1,0 +1,143 @@
+import { SluiceError } from "sluice";
+import { attachTicket } from "./attach-ticket.ts";
+import { pathOfUrl } from "./fetch/path-of-url.ts";
+import { watchAnswer } from "./fetch/watch-answer.ts";
+import { withHeaders } from "./fetch/with-headers.ts";
+import { createGate, type Gate, type Passed, type Refused, type Verdict } from "./gate.ts";
+import type { Limits } from "./limits.ts";
+import type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
+
+export { rateLimitOf } from "./attach-ticket.ts";
+export type { Limits } from "./limits.ts";
+export type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
+export type { Ticket } from "./ticket.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: what a runtime hands over beside the request is between it and the app.
+type Rest = any[];
+
+/** `rest` is what the runtime hands over beside the request: Bun's server, Deno's info, the environment of a Worker. */
+export interface FetchOptions extends Omit<RateLimitOptions<Request>, "ip"> {
+  /** The client's address: on Cloudflare `(request) => request.headers.get("cf-connecting-ip") ?? undefined`. */
+  readonly ip?: ((request: Request, ...rest: Rest) => string | undefined) | undefined;
+  /**
+   * The address at the other end of the connection, where the runtime tells it: `(request, server) =>
+   * server.requestIP(request)?.address` in Bun, `(_request, info) => info.remoteAddr.hostname` in Deno. It is the client's,
+   * unless it is one of the `trustedProxies`.
+   */
+  readonly peer?: ((request: Request, ...rest: Rest) => string | undefined) | undefined;
+  /**
+   * Keeps the runtime awake until an answer has been charged or given back: in a Worker
+   * `(settled, _request, _env, context) => context.waitUntil(settled)`.
+   */
+  readonly waitUntil?: ((settled: Promise<void>, request: Request, ...rest: Rest) => void) | undefined;
+  /** The status that the runtime makes of what a handler throws, for charging by it. Absent: 500, whatever it is. */
+  readonly statusOfThrown?: ((thrown: unknown) => number) | undefined;
+}
+
+/** What a handler may answer with. Bun's answer with nothing after an upgrade. */
+type Answer = Response | undefined;
+
+/** Puts limits before a handler, which gets the same arguments as ever. */
+export type Guard = <Arguments extends readonly [request: Request, ...rest: Rest], Answered extends Answer>(
+  handler: (...args: Arguments) => Answered | Promise<Answered>,
+) => (...args: [...Arguments, ...Rest]) => Answered | Response | Promise<Answered | Response>;
+
+/**
+ * For functions from a `Request` to a `Response`, as Bun, Deno, Workers and many frameworks have them:
+ * `Bun.serve({ fetch: rateLimit("100/m", { peer })(handler) })`. The Fetch API does not tell who asks, so limits by the
+ * client's address need `ip`, `peer` or the number of `trustedProxies`; without one of them they are refused here. An error
+ * that the handler throws passes through, and what the runtime makes of it has no header fields of ours.
+ */
+export function rateLimit(limits: Limits, options: FetchOptions = {}): Guard {
+  const { ip, peer, waitUntil, statusOfThrown } = options;
+  const rests = new WeakMap<Request, Rest>();
+  const withRest = (find: (request: Request, ...rest: Rest) => string | undefined) => (request: Request) =>
+    find(request, ...rests.get(request)!);
+  const peerOf = peer === undefined ? () => undefined : withRest(peer);
+  const gate: Gate<Request> = createGate<Request>(
+    {
+      method: (request) => request.method,
+      path: (request) => pathOfUrl(request.url),
+      route: () => undefined,
+      peer: peerOf,
+      ip: peerOf,
+      header: (request, name) => request.headers.get(name) ?? undefined,
+    },
+    limits,
+    { ...options, ip: ip && withRest(ip) },
+  );
+  refuseWithoutAddress(gate, options);
+  const needsRest = ip !== undefined || peer !== undefined;
+
+  return (handler) =>
+    (...args) => {
+      const [request, ...rest] = args;
+      if (needsRest) rests.set(request, rest);
+      // TypeScript does not see that a handler gets at least its own arguments.
+      const handle = handler as (...args: Rest) => ReturnType<typeof handler>;
+      const carryOut = (verdict: Verdict) => {
+        if (verdict.kind === "refused") return renderRefusal(request, verdict);
+        if (verdict.kind === "skipped") return handle(...args);
+        const keepAwake = (settled: Promise<void>) => waitUntil?.(settled, request, ...rest);
+        return passOn(gate, request, verdict, () => handle(...args), keepAwake, statusOfThrown);
+      };
+      const verdict = gate.decide(request);
+      return verdict instanceof Promise ? verdict.then(carryOut) : carryOut(verdict);
+    };
+}
+
+function passOn<Answered extends Answer>(
+  gate: Gate<Request>,
+  request: Request,
+  { headers, ticket }: Passed,
+  handle: () => Answered | Promise<Answered>,
+  keepAwake: (settled: Promise<void>) => void,
+  statusOfThrown: (thrown: unknown) => number = () => 500,
+): Answered | Response | Promise<Answered | Response> {
+  if (ticket !== undefined) attachTicket(request, ticket);
+  let settle: ((sent: Sent) => void) | undefined;
+  if (gate.settles && ticket !== undefined) {
+    const settled = new Promise<void>((resolve) => {
+      settle = (sent) => resolve(gate.settle(request, ticket, sent));
+    });
+    keepAwake(settled);
+  }
+  const failed = (error: unknown): never => {
+    settle?.({ status: statusOfThrown(error), bytes: 0 });
+    throw error;
+  };
+  const answered = (answer: Answered): Answered | Response => {
+    if (answer === undefined) {
+      settle?.({ status: 101, bytes: 0 });
+      return answer;
+    }
+    const response = withHeaders(answer, headers);
+    return settle === undefined ? response : watchAnswer(request, response, settle);
+  };
+  let answer: Answered | Promise<Answered>;
+  try {
+    answer = handle();
+  } catch (error) {
+    return failed(error);
+  }
+  return isPromise(answer) ? answer.then(answered, failed) : answered(answer);
+}
+
+/** Handlers may come from another realm, with promises of its own. */
+function isPromise<Value>(value: Value | Promise<Value>): value is Promise<Value> {
+  return typeof (value as { readonly then?: unknown } | undefined)?.then === "function";
+}
+
+function renderRefusal({ method }: Request, { status, headers, body }: Refused): Response {
+  return new Response(method === "HEAD" ? null : body, { status, headers });
+}
+
+function refuseWithoutAddress({ asksForAddress }: Gate<Request>, { ip, peer, trustedProxies = 0 }: FetchOptions): void {
+  const findsAddress =
+    ip !== undefined || peer !== undefined || (typeof trustedProxies === "number" && trustedProxies > 0);
+  if (findsAddress || asksForAddress !== true) return;
+  const message =
+    "must be given, or `peer`, or the number of `trustedProxies`: these limits count by the client's address, which the " +
+    "Fetch API does not tell";
+  throw new SluiceError("invalid_policies", `ip ${message}`, [{ path: ["ip"], message }]);
+}

@@ -1,0 +1,326 @@
+import {
+  type CheckRequest,
+  type CidrSet,
+  createCidrSet,
+  type Decision,
+  findClientIp,
+  renderHeaders,
+  renderProblemBody,
+  SluiceError,
+  type TrustedProxies,
+} from "sluice";
+import { type AskedLimiter, type Limits, limiterFrom } from "./limits.ts";
+import type { DimensionValue, RateLimitOptions, Sent } from "./rate-limit-options.ts";
+import { badRequestBody, problemType, type RefusalBody } from "./refusal.ts";
+import { asksForAddress, everything, needsOf, type RequestNeeds } from "./request-needs.ts";
+import { AdmittedRequest, type Ticket } from "./ticket.ts";
+import { warnOfProcess } from "./warn-of-process.ts";
+
+/** How an adapter reads its requests. */
+export interface RequestReader<Request> {
+  method(request: Request): string | undefined;
+  /** The path as it was sent, with or without its query. */
+  path(request: Request): string | undefined;
+  /** The pattern of the route, where the framework has found one by now: `/orders/:id`. */
+  route(request: Request): string | undefined;
+  /** The address at the other end of the connection. */
+  peer(request: Request): string | undefined;
+  /** The client's address as the framework found it by its own settings; where it has none, `peer` again. */
+  ip(request: Request): string | undefined;
+  header(request: Request, name: string): string | readonly string[] | undefined;
+}
+
+/** Nobody was asked. */
+export interface Skipped {
+  readonly kind: "skipped";
+}
+
+export interface Passed {
+  readonly kind: "passed";
+  /** By names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Undefined where the limiter broke, and the request passed without a decision. */
+  readonly ticket: Ticket | undefined;
+}
+
+export interface Refused {
+  readonly kind: "refused";
+  readonly status: number;
+  /** By names in lower case, `content-type` included. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** As it goes out. */
+  readonly body: string;
+  /** What is wrong, whatever the app makes of it: for answers that are no HTTP. */
+  readonly problem: RefusalBody;
+  /** Undefined for a bad request. */
+  readonly decision: Decision | undefined;
+}
+
+export type Verdict = Skipped | Passed | Refused;
+
+/** What an adapter does before a request is handled, and after its answer went out. */
+export interface Gate<Request, Answer = Sent> {
+  /**
+   * Decides, at once where counters are in this process and the app's own functions answer at once. Throws (or rejects) only
+   * what the app's own functions threw, and mistakes in how the middleware was set up.
+   */
+  decide(request: Request): Verdict | Promise<Verdict>;
+  /** Whether `settle` has anything to do, so that an adapter need not watch answers for nothing. */
+  readonly settles: boolean;
+  /** Whether any policy counts by the client's address; undefined where the policies are not known here. */
+  readonly asksForAddress: boolean | undefined;
+  /** After the answer of a request that passed: charges, or gives back. Never rejects. */
+  settle(request: Request, ticket: Ticket, sent: Answer): Promise<void>;
+}
+
+const skipped: Skipped = { kind: "skipped" };
+const noHeaders: Readonly<Record<string, string>> = {};
+
+export function createGate<Request, Answer = Sent>(
+  reader: RequestReader<Request>,
+  limits: Limits,
+  options: RateLimitOptions<Request, Answer> = {},
+): Gate<Request, Answer> {
+  return new MiddlewareGate(reader, limiterFrom(limits, options), options);
+}
+
+class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
+  readonly settles: boolean;
+  readonly asksForAddress: boolean | undefined;
+  readonly #reader: RequestReader<Request>;
+  readonly #limiter: AskedLimiter;
+  readonly #options: RateLimitOptions<Request, Answer>;
+  readonly #own: readonly (readonly [string, (request: Request) => DimensionValue | Promise<DimensionValue>])[];
+  readonly #trusted: TrustedProxies | undefined;
+  readonly #random: () => number;
+  #asks: RequestNeeds;
+  #needsOf: AskedLimiter["snapshot"];
+
+  constructor(reader: RequestReader<Request>, limiter: AskedLimiter, options: RateLimitOptions<Request, Answer>) {
+    this.#reader = reader;
+    this.#limiter = limiter;
+    this.#options = options;
+    this.#own = Object.entries(options.dimensions ?? {});
+    this.#trusted = trustedProxiesFrom(options.trustedProxies);
+    this.#random = options.random ?? Math.random;
+    this.#asks = needsOf(limiter, options.domain);
+    this.#needsOf = limiter.snapshot;
+    this.asksForAddress = asksForAddress(limiter, options.domain);
+    this.settles = options.charge !== undefined || options.giveBack !== undefined;
+  }
+
+  decide(request: Request): Verdict | Promise<Verdict> {
+    const { skip } = this.#options;
+    if (skip === undefined) return this.#ask(request);
+    return whenReady(skip(request), (skips) => (skips ? skipped : this.#ask(request)));
+  }
+
+  async settle(request: Request, ticket: Ticket, sent: Answer): Promise<void> {
+    const { charge, giveBack } = this.#options;
+    try {
+      if (giveBack !== undefined && (await giveBack(request, sent))) await ticket.giveBack();
+      const cost = await charge?.(request, sent);
+      if (cost !== undefined && cost !== 0) await ticket.charge(cost);
+    } catch (error) {
+      this.#report(error, request, "what an answer cost could not be charged or given back");
+    }
+  }
+
+  #ask(request: Request): Verdict | Promise<Verdict> {
+    const { cost } = this.#options;
+    if (this.#own.length === 0 && typeof cost !== "function")
+      return this.#check(request, this.#dimensions(request), cost);
+    const dimensions = this.#allDimensions(request);
+    return whenReady(dimensions, (known) =>
+      whenReady(typeof cost === "function" ? cost(request) : cost, (costs) => this.#check(request, known, costs)),
+    );
+  }
+
+  #check(
+    request: Request,
+    dimensions: Readonly<Record<string, string>>,
+    cost: number | undefined,
+  ): Verdict | Promise<Verdict> {
+    const { domain, policies, giveBack } = this.#options;
+    // What costs nothing is still told how it stands.
+    const preview = cost === 0 ? true : undefined;
+    const receipt = giveBack === undefined ? undefined : true;
+    const asked: CheckRequest = { dimensions, domain, policies, cost, preview, receipt };
+    const limiter = this.#limiter;
+    if (limiter.counters?.local !== true || limiter.checkSync === undefined) {
+      return this.#checkElsewhere(asked).then(
+        (decision) => this.#verdict(request, asked, decision),
+        (error: unknown) => this.#withoutDecision(request, asked, error),
+      );
+    }
+    let decision: Decision;
+    try {
+      decision = limiter.checkSync(asked);
+    } catch (error) {
+      return this.#withoutDecision(request, asked, error);
+    }
+    return this.#verdict(request, asked, decision);
+  }
+
+  /** A limiter that throws has failed like one that rejects. */
+  #checkElsewhere(asked: CheckRequest): Promise<Decision> {
+    try {
+      return this.#limiter.check(asked);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #verdict(request: Request, asked: CheckRequest, decision: Decision): Verdict {
+    const { headers: generations, onDecision } = this.#options;
+    onDecision?.(decision, request);
+    const headers = renderHeaders(decision, { generations, random: this.#random, lowerCase: true, brief: true });
+    if (decision.allowed) {
+      return { kind: "passed", headers, ticket: new AdmittedRequest(this.#limiter, asked, decision) };
+    }
+    return this.#refused(request, renderProblemBody(decision), headers, decision);
+  }
+
+  /**
+   * The limiter threw. An address that is none counts as not known; whatever else the caller sent is answered as a bad
+   * request; what the app got wrong is the app's error. And if the limiter itself broke, in a way its policies do not cover,
+   * the request passes and somebody is told.
+   */
+  #withoutDecision(request: Request, asked: CheckRequest, error: unknown): Verdict | Promise<Verdict> {
+    if (error instanceof SluiceError) {
+      if (error.code !== "invalid_request") throw error;
+      const { ip, ...dimensions } = asked.dimensions ?? {};
+      const [problem] = error.problems;
+      if (ip !== undefined && problem?.path[1] === "ip") return this.#check(request, dimensions, asked.cost);
+      return this.#refused(request, badRequestBody(error), {}, undefined);
+    }
+    this.#report(error, request, "the limiter failed, and the request passed");
+    return { kind: "passed", headers: noHeaders, ticket: undefined };
+  }
+
+  #refused(
+    request: Request,
+    problem: RefusalBody,
+    headers: Record<string, string>,
+    decision: Decision | undefined,
+  ): Refused {
+    const { status = problem.status, body = problem, contentType } = this.#options.refuse?.(problem, request) ?? {};
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    headers["content-type"] =
+      contentType ?? (body === problem ? problemType : typeof body === "string" ? plainText : json);
+    headers["cache-control"] = "no-store";
+    return { kind: "refused", status, headers, body: text, problem, decision };
+  }
+
+  #dimensions(request: Request): Record<string, string> {
+    const dimensions: Record<string, string> = {};
+    const asks = this.#needs();
+    const endpoint = asks.forEndpoint ? this.#endpoint(request) : undefined;
+    if (endpoint !== undefined) dimensions.endpoint = endpoint;
+    const method = asks.forMethod ? this.#reader.method(request) : undefined;
+    if (method !== undefined) dimensions.method = method;
+    if (!asks.forAddress) return dimensions;
+    const ip = this.#ip(request);
+    if (ip !== undefined) dimensions.ip = ip;
+    else this.#warnOfAddress();
+    return dimensions;
+  }
+
+  #allDimensions(request: Request): Record<string, string> | Promise<Record<string, string>> {
+    const dimensions = this.#dimensions(request);
+    let waiting: Promise<void>[] | undefined;
+    for (const [name, read] of this.#own) {
+      const value = whenReady(read(request), (known) => setDimension(dimensions, name, known));
+      if (value !== undefined) {
+        waiting ??= [];
+        waiting.push(value);
+      }
+    }
+    return waiting === undefined ? dimensions : Promise.all(waiting).then(() => dimensions);
+  }
+
+  /** What is read of a request costs time, so nothing is that no policy asks for. Policies may be replaced at any time. */
+  #needs(): RequestNeeds {
+    const { snapshot, subjects } = this.#limiter;
+    // Limits of particular subjects may be by any dimension, and come and go by themselves.
+    if (subjects?.size !== 0 || this.#options.policies !== undefined) return everything;
+    if (snapshot !== this.#needsOf) {
+      this.#needsOf = snapshot;
+      this.#asks = needsOf(this.#limiter, this.#options.domain);
+    }
+    return this.#asks;
+  }
+
+  #endpoint(request: Request): string | undefined {
+    const { endpoint = "route" } = this.#options;
+    if (typeof endpoint === "function") return endpoint(request);
+    return (endpoint === "route" ? this.#reader.route(request) : undefined) ?? this.#reader.path(request);
+  }
+
+  #ip(request: Request): string | undefined {
+    const { ip, proxyHeader = "x-forwarded-for" } = this.#options;
+    if (ip !== undefined) return ip(request);
+    const trustedProxies = this.#trusted;
+    if (trustedProxies === undefined) return this.#reader.ip(request);
+    const peer = this.#reader.peer(request);
+    const header = this.#reader.header(request, proxyHeader);
+    return findClientIp({
+      peer,
+      trustedProxies,
+      ...(proxyHeader === "forwarded" ? { forwarded: header } : { forwardedFor: header }),
+    });
+  }
+
+  #warnOfAddress(): void {
+    warnOfProcess(
+      "SLUICE_NO_ADDRESS",
+      "the client's address is not known, so requests without one share a counter; say `trustedProxies` or `ip`",
+    );
+  }
+
+  #report(error: unknown, request: Request, what: string): void {
+    const { onError } = this.#options;
+    if (onError === undefined) {
+      warnOfProcess("SLUICE_LIMITER_FAILED", `${what}: ${String(error)}`);
+      return;
+    }
+    try {
+      onError(error, request);
+    } catch (thrown) {
+      // After an answer there is nobody left to whom it could be thrown.
+      warnOfProcess("SLUICE_LIMITER_FAILED", `onError threw ${String(thrown)} when ${what}`);
+    }
+  }
+}
+
+const plainText = "text/plain; charset=utf-8";
+const json = "application/json; charset=utf-8";
+
+/** What is no value at all is the app's mistake: as a text it would be the same for everybody. */
+function setDimension(dimensions: Record<string, string>, name: string, value: DimensionValue): void {
+  if (value === undefined || value === null || value === "") delete dimensions[name];
+  else if (typeof value === "string") dimensions[name] = value;
+  else if (typeof value === "number" || typeof value === "bigint") dimensions[name] = String(value);
+  else throw new TypeError(`dimensions.${name} must answer with a text or a number, not with ${typeof value}`);
+}
+
+/** Goes on at once where there is nothing to wait for. What is like a promise, as queries of databases are, is one. */
+function whenReady<Value, Result>(
+  value: Value | PromiseLike<Value>,
+  go: (value: Value) => Result | Promise<Result>,
+): Result | Promise<Result> {
+  return isPromiseLike(value) ? Promise.resolve(value).then(go) : go(value);
+}
+
+function isPromiseLike<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
+/** `createCidrSet` names what it cannot read. */
+function trustedProxiesFrom(proxies: readonly string[] | number | undefined): TrustedProxies | undefined {
+  if (proxies === undefined) return undefined;
+  if (typeof proxies !== "number") return createCidrSet(proxies) satisfies CidrSet;
+  if (Number.isInteger(proxies) && proxies >= 0 && proxies <= 64) return { hops: proxies };
+  const message = `must be addresses of proxies, or their number from 0 to 64, not ${proxies}`;
+  throw new SluiceError("invalid_policies", `trustedProxies ${message}`, [{ path: ["trustedProxies"], message }]);
+}

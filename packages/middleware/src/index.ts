@@ -1,0 +1,15 @@
+/** What an adapter for another framework is written with; the frameworks' own are under their names. */
+export { attachTicket, rateLimitOf } from "./attach-ticket.ts";
+export {
+  createGate,
+  type Gate,
+  type Passed,
+  type Refused,
+  type RequestReader,
+  type Skipped,
+  type Verdict,
+} from "./gate.ts";
+export type { AskedLimiter, Limits, OneLineOptions } from "./limits.ts";
+export type { DimensionValue, OwnRefusal, RateLimitOptions, Sent } from "./rate-limit-options.ts";
+export type { BadRequestBody, RefusalBody } from "./refusal.ts";
+export type { Ticket } from "./ticket.ts";

@@ -1,0 +1,99 @@
+import type { Context, Middleware } from "koa";
+import { createGate, type Gate, type Refused, type RequestReader, type Verdict } from "./gate.ts";
+import type { Limits } from "./limits.ts";
+import { admitNodeRequest } from "./node/admit-node-request.ts";
+import type { RateLimitOptions } from "./rate-limit-options.ts";
+import { warnOfProcess } from "./warn-of-process.ts";
+
+export { rateLimitOf } from "./attach-ticket.ts";
+export type { Limits } from "./limits.ts";
+export type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
+export type { Ticket } from "./ticket.ts";
+
+/**
+ * Middleware for Koa 2 and 3: `app.use(rateLimit("100/m"))`, or before a single route of a router. The endpoint is the route's
+ * pattern where @koa/router has found one, else the path.
+ *
+ * The client's address is that of the connection, unless `trustedProxies` or `ip` say otherwise. Koa's own `ctx.ip` is not
+ * asked: with `app.proxy` it is the leftmost address of `X-Forwarded-For`, which is whatever the client wrote there. Only with
+ * `app.maxIpsCount` as well does Koa count from the right, past so many proxies, and is believed.
+ */
+export function rateLimit(limits: Limits, options: RateLimitOptions<Context> = {}): Middleware {
+  const gate: Gate<Context> = createGate(reader, limits, options);
+  return (context, next) => {
+    const carryOut = (verdict: Verdict): Promise<unknown> | undefined => {
+      if (verdict.kind === "refused") {
+        refuse(context, verdict);
+        return undefined;
+      }
+      admitNodeRequest(gate, context, context.res, verdict);
+      if (verdict.kind === "passed") keepHeadersOfErrors(context, verdict.headers);
+      return next();
+    };
+    const verdict = gate.decide(context);
+    return verdict instanceof Promise ? verdict.then(carryOut) : carryOut(verdict);
+  };
+}
+
+/** Answers as Koa does, so that middleware before this one can still add to it. */
+function refuse(context: Context, { status, headers, body }: Refused): void {
+  context.set({ ...headers });
+  context.status = status;
+  context.body = body;
+}
+
+/** Koa removes every header field before it answers an error; ours stay. */
+function keepHeadersOfErrors(context: Context, headers: Readonly<Record<string, string>>): void {
+  const { onerror } = context;
+  context.onerror = (error) => {
+    const { res } = context;
+    // Koa asks at the end of every answer.
+    if (res.headersSent) {
+      onerror.call(context, error);
+      return;
+    }
+    const { removeHeader } = res;
+    const kept = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
+    res.removeHeader = (name) => {
+      if (!kept.has(name.toLowerCase())) removeHeader.call(res, name);
+    };
+    try {
+      onerror.call(context, error);
+    } finally {
+      res.removeHeader = removeHeader;
+    }
+  };
+}
+
+const reader: RequestReader<Context> = {
+  method: (context) => context.method,
+  path: (context) => context.originalUrl,
+  route: findRoute,
+  peer: (context) => context.req.socket.remoteAddress,
+  ip: (context) => {
+    const { proxy, maxIpsCount } = context.app;
+    if (!proxy) return context.req.socket.remoteAddress;
+    if (maxIpsCount > 0) return context.ip;
+    warnOfProcess(
+      "SLUICE_PROXY_NOT_BELIEVED",
+      "with `app.proxy` alone Koa believes an address that the client wrote, so limits count by the connection's address, " +
+        "which is a proxy's; say `trustedProxies` or `app.maxIpsCount`",
+    );
+    return context.req.socket.remoteAddress;
+  },
+  header: (context, name) => context.req.headers[name],
+};
+
+/** What @koa/router leaves on a context: every layer that matches the path, and the path of the one that runs. */
+interface RoutedContext {
+  readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[];
+  readonly routerPath?: unknown;
+}
+
+/** A layer without methods is middleware; of the others the first answers, unless another runs by now. */
+function findRoute(context: Context): string | undefined {
+  const { matched, routerPath } = context as RoutedContext;
+  const routes = matched?.filter(({ methods }) => methods.includes(context.method));
+  const path = (routes?.find((layer) => layer.path === routerPath) ?? routes?.[0])?.path;
+  return typeof path === "string" ? path : undefined;
+}

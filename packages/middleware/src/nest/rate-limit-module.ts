@@ -1,0 +1,93 @@
+import { type DynamicModule, type FactoryProvider, Module, type ModuleMetadata, type Provider } from "@nestjs/common";
+import { APP_FILTER, APP_GUARD, Reflector } from "@nestjs/core";
+import type { Limits } from "../limits.ts";
+import type { RateLimitOptions } from "../rate-limit-options.ts";
+import type { NestRequest } from "./exchange.ts";
+import { markKey } from "./rate-limit.ts";
+import { RateLimitFilter } from "./rate-limit-filter.ts";
+import { RateLimitGuard } from "./rate-limit-guard.ts";
+import { type RateLimitSettings, RouteGates } from "./route-gates.ts";
+
+interface Everywhere {
+  /**
+   * Whether all handlers are guarded. Absent: true. False: those where `@UseGuards(RateLimitGuard)` stands, which runs after the
+   * guards before it, and so knows whom they found out.
+   */
+  readonly everywhere?: boolean | undefined;
+}
+
+export interface RateLimitModuleOptions<Request extends object = NestRequest>
+  extends RateLimitOptions<Request>,
+    Everywhere {}
+
+export interface RateLimitAsyncOptions<Request extends object = NestRequest>
+  extends Pick<ModuleMetadata, "imports">,
+    Everywhere {
+  readonly inject?: FactoryProvider["inject"];
+  readonly useFactory: (...injected: never[]) => RateLimitSettings<Request> | Promise<RateLimitSettings<Request>>;
+}
+
+/**
+ * Rate limits for Nest 10 and later: `RateLimitModule.forRoot("100/m")` among the imports of the app's module, and every
+ * handler of HTTP (on Express or Fastify), GraphQL and WebSockets is limited, until it says otherwise (`RateLimit`,
+ * `SkipRateLimit`).
+ *
+ * The client's address is the platform's own, unless `trustedProxies` or `ip` say otherwise. The endpoint is the route's
+ * pattern with its prefix and version (`/v1/orders/:id`), `/graphql/Query/orders` for a field, `/ws/orders` for an event.
+ *
+ * - **HTTP**: Nest asks no guard about a path that has no route; a controller with `@All("*")`, last, makes one of them. And
+ *   it asks once the body is parsed, where it parses one. What is to be refused before, `rateLimit` for Express or Fastify does.
+ * - **GraphQL**: an operation counts once for each of its fields that Nest guards. On Fastify, headers and charges need the
+ *   reply in the context: `context: (req, reply) => ({ req, reply })`.
+ * - **WebSockets**: before Nest 12, a gateway needs `@UseGuards(RateLimitGuard)`, and a filter that sends errors to clients
+ *   of `ws`. A client of `ws` does not know the headers it came with, so behind a proxy say `ip`. An event has no answer to
+ *   charge by or give back for; its handler does so by `rateLimitOf(client)`.
+ */
+// biome-ignore lint/complexity/noStaticOnlyClass: modules of Nest are classes.
+export class RateLimitModule {
+  static forRoot<Request extends object = NestRequest>(
+    limits: Limits,
+    options: RateLimitModuleOptions<Request> = {},
+  ): DynamicModule {
+    const { everywhere, ...rest } = options;
+    const create = (): RouteGates => createRouteGates({ ...rest, limits });
+    // Says now what is wrong. Every app that imports the module has limits of its own.
+    create();
+    return moduleOf({ provide: RouteGates, useFactory: create }, { everywhere });
+  }
+
+  /** Limits and options that have to be waited for: `useFactory: (config) => ({ limits: config.get("limits") })`. */
+  static forRootAsync<Request extends object = NestRequest>(options: RateLimitAsyncOptions<Request>): DynamicModule {
+    const { imports = [], inject = [], useFactory, everywhere } = options;
+    const create = async (...injected: never[]): Promise<RouteGates> => createRouteGates(await useFactory(...injected));
+    // Nest hands in whatever was injected, and has no types for it.
+    const provider: FactoryProvider = {
+      provide: RouteGates,
+      inject,
+      useFactory: create as FactoryProvider["useFactory"],
+    };
+    return { ...moduleOf(provider, { everywhere }), imports };
+  }
+}
+
+Module({})(RateLimitModule);
+
+function createRouteGates<Request extends object>(settings: RateLimitSettings<Request>): RouteGates {
+  const reflector = new Reflector();
+  // What a request is, only the app can say; whoever reads it here takes every field for one that may be missing.
+  return new RouteGates(settings as RateLimitSettings, (target) => reflector.get(markKey, target));
+}
+
+function moduleOf(gates: Provider, { everywhere = true }: Everywhere): DynamicModule {
+  return {
+    module: RateLimitModule,
+    global: true,
+    providers: [
+      gates,
+      RateLimitGuard,
+      { provide: APP_FILTER, useClass: RateLimitFilter },
+      ...(everywhere ? [{ provide: APP_GUARD, useExisting: RateLimitGuard }] : []),
+    ],
+    exports: [RouteGates, RateLimitGuard],
+  };
+}

@@ -1,0 +1,24 @@
+import type { ServerResponse } from "node:http";
+import { watchResponse } from "../node/watch-response.ts";
+import type { Sent } from "../rate-limit-options.ts";
+
+type Done = (sent: Sent) => void;
+
+const waiting = new WeakMap<ServerResponse, Done[]>();
+
+/**
+ * Tells what was sent, when the answer is out. Where several wait for one answer, as the fields of a GraphQL operation do, the
+ * first is told of the bytes and the others of none, so that they are charged once.
+ */
+export function whenSent(response: ServerResponse, done: Done): void {
+  const others = waiting.get(response);
+  if (others !== undefined) {
+    others.push(done);
+    return;
+  }
+  const all = [done];
+  waiting.set(response, all);
+  watchResponse(response, (sent) => {
+    for (const [i, one] of all.entries()) one(i === 0 ? sent : { ...sent, bytes: 0 });
+  });
+}

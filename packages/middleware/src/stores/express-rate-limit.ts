@@ -1,0 +1,216 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Request, RequestHandler, Response } from "express";
+import {
+  type ClientRateLimitInfo,
+  type Options,
+  type RateLimitRequestHandler,
+  type Store,
+  rateLimit as theirRateLimit,
+} from "express-rate-limit";
+import type { Algorithm, Decision } from "sluice";
+import { warnOfProcess } from "../warn-of-process.ts";
+import {
+  countsWithoutLimit,
+  type LimitShape,
+  LimitsByShape,
+  type StoreOptions,
+  wrongOption,
+} from "./limits-by-shape.ts";
+
+export * from "express-rate-limit";
+export type { StoreOptions } from "./limits-by-shape.ts";
+export { rateLimit as default };
+
+/** What `rateLimit` and its store know of one request. */
+class RequestInHand {
+  readonly store: SluiceStore;
+  /** Whether the hit may have to be given back. */
+  readonly givesBack: boolean;
+  /** Where it depends on the request. */
+  limit: number | undefined;
+  #give: (() => Promise<unknown>) | undefined;
+  #isOver = false;
+
+  constructor(store: SluiceStore, givesBack: boolean) {
+    this.store = store;
+    this.givesBack = givesBack;
+  }
+
+  /** The hit was charged, and `give` undoes that. An answer may be over before its hit is. */
+  charged(give: () => Promise<unknown>): void {
+    this.#give = give;
+    if (this.#isOver) this.giveBack();
+  }
+
+  giveBack(): void {
+    const give = this.#give;
+    this.#isOver = true;
+    this.#give = undefined;
+    give?.().catch(reportGiveBack);
+  }
+}
+
+const inHand = new AsyncLocalStorage<RequestInHand>();
+
+/**
+ * A store for express-rate-limit 7 and 8, in memory or wherever `counters` are. Each hit is one atomic call; hits beyond the
+ * limit are not charged (`totalHits` is then the limit plus one), windows are exact to the millisecond, counters end by
+ * themselves, and in memory they are bounded.
+ *
+ * express-rate-limit does not tell its stores a limit that is a function, and takes hits back without saying which
+ * (`skipFailedRequests`, `skipSuccessfulRequests`). `rateLimit` of this module does. Used with express-rate-limit's own, the
+ * store then counts every hit, as others do, and can do so by `fixed_window`, `sliding_window` and `sliding_log` only.
+ */
+export class SluiceStore implements Store {
+  readonly localKeys: boolean;
+  readonly prefix: string;
+  /** Absent where counters are shared: they cannot all be found. */
+  readonly resetAll?: () => void;
+  readonly #algorithm: Algorithm | undefined;
+  #limits: LimitsByShape;
+  #windowMs: number | undefined;
+  /** Undefined: not known beforehand. */
+  #limit: number | undefined;
+
+  constructor(options: StoreOptions = {}) {
+    const limits = (): LimitsByShape => new LimitsByShape("express-rate-limit", options);
+    this.#limits = limits();
+    if (options.counters === undefined) {
+      this.resetAll = () => {
+        this.#limits = limits();
+      };
+    }
+    this.#limits.claim();
+    this.localKeys = this.#limits.counters.local;
+    this.prefix = options.prefix ?? "";
+    this.#algorithm = options.algorithm;
+  }
+
+  init({ windowMs, limit, skipFailedRequests, skipSuccessfulRequests }: Options): void {
+    const takesBack = skipFailedRequests || skipSuccessfulRequests;
+    const known = typeof limit === "number" && !takesBack ? limit : undefined;
+    if (known === undefined && !this.#isInHand() && !countsWithoutLimit(this.#algorithm)) {
+      const why = takesBack ? "hits that are taken back" : "a limit that is a function";
+      throw wrongOption("algorithm", `${this.#algorithm} and ${why} need rateLimit of this module`);
+    }
+    this.#windowMs = windowMs;
+    this.#limit = known;
+  }
+
+  get(key: string): Promise<ClientRateLimitInfo | undefined> {
+    return this.#limits
+      .peek(key, this.#outsideOfRequests("get"))
+      .then(({ used = 0, resetAfterMs = 0 }) =>
+        used === 0 ? undefined : { totalHits: used, resetTime: fromNow(resetAfterMs) },
+      );
+  }
+
+  increment(key: string): ClientRateLimitInfo | Promise<ClientRateLimitInfo> {
+    const request = this.#isInHand() ? inHand.getStore() : undefined;
+    const shape = this.#shape(request?.limit ?? this.#limit ?? Number.POSITIVE_INFINITY);
+    // What is given back goes where it came from, also when everything is reset meanwhile.
+    const limits = this.#limits;
+    const counted = (decision: Decision): ClientRateLimitInfo => {
+      const { receipt } = decision;
+      if (receipt !== undefined) request?.charged(() => limits.give(receipt, shape));
+      return infoOf(decision, shape);
+    };
+    const decision = limits.hit(key, shape, { receipt: request?.givesBack });
+    return decision instanceof Promise ? decision.then(counted) : counted(decision);
+  }
+
+  async decrement(key: string): Promise<void> {
+    await this.#limits.charge(key, this.#outsideOfRequests("decrement"), -1);
+  }
+
+  async resetKey(key: string): Promise<void> {
+    await this.#limits.reset(key, this.#shape(1));
+  }
+
+  /** Nothing is open: what `counters` have open is closed by who opened it. */
+  shutdown(): void {
+    this.#limits.disclaim();
+  }
+
+  #isInHand(): boolean {
+    return inHand.getStore()?.store === this;
+  }
+
+  #shape(limit: number): LimitShape {
+    if (this.#windowMs === undefined) throw wrongOption("store", "has not been given to a rateLimit, or was refused");
+    return { windowMs: this.#windowMs, limit };
+  }
+
+  #outsideOfRequests(method: string): LimitShape {
+    if (this.#limit === undefined && !countsWithoutLimit(this.#algorithm)) {
+      throw wrongOption("limit", `must be a number for ${method} where algorithm is ${this.#algorithm}`);
+    }
+    return this.#shape(this.#limit ?? Number.POSITIVE_INFINITY);
+  }
+}
+
+/**
+ * express-rate-limit's `rateLimit`, with a `SluiceStore` in memory where no store is given. With such a store, limits that are
+ * functions and hits that are taken back (`skipFailedRequests`, `skipSuccessfulRequests`) are as exact as others: a refused
+ * hit is never charged, and never taken back.
+ */
+export function rateLimit(options: Partial<Options> = {}): RateLimitRequestHandler {
+  const { store = new SluiceStore(), limit = options.max } = options;
+  if (!(store instanceof SluiceStore)) return theirRateLimit(options);
+  const { skipFailedRequests = false, skipSuccessfulRequests = false } = options;
+  const givesBack = skipFailedRequests || skipSuccessfulRequests;
+  if (typeof limit !== "function" && !givesBack) return theirRateLimit({ ...options, store });
+
+  const ours: Partial<Options> = { ...options, store, skipFailedRequests: false, skipSuccessfulRequests: false };
+  if (typeof limit === "function") {
+    // The limit is asked for before the hit instead of after it, once, and not for requests that are skipped.
+    const { skip = () => false } = options;
+    ours.skip = async (request, response) => {
+      if (await skip(request, response)) return true;
+      inHand.getStore()!.limit = await limit(request, response);
+      return false;
+    };
+    ours.limit = () => inHand.getStore()!.limit!;
+  }
+  const theirs = inHand.run(new RequestInHand(store, givesBack), () => theirRateLimit(ours));
+  const handler: RequestHandler = (request, response, next) => {
+    const one = new RequestInHand(store, givesBack);
+    if (givesBack) watch(request, response, one, options);
+    return inHand.run(one, () => theirs(request, response, next));
+  };
+  return Object.assign(handler, { resetKey: theirs.resetKey, getKey: theirs.getKey });
+}
+
+/** Gives back what turns out not to count, once the answer is out or its connection gone. */
+function watch(request: Request, response: Response, one: RequestInHand, options: Partial<Options>): void {
+  const { skipFailedRequests = false, skipSuccessfulRequests = false, requestWasSuccessful = hasGoodStatus } = options;
+  const finished = async (): Promise<void> => {
+    const counts = (await requestWasSuccessful(request, response)) ? !skipSuccessfulRequests : !skipFailedRequests;
+    if (!counts) one.giveBack();
+  };
+  response.once("finish", () => void finished().catch(reportGiveBack));
+  if (!skipFailedRequests) return;
+  response.once("error", () => one.giveBack());
+  response.once("close", () => {
+    if (!response.writableEnded) one.giveBack();
+  });
+}
+
+function infoOf(decision: Decision, { windowMs, limit }: LimitShape): ClientRateLimitInfo {
+  const { allowed, used = 1, retryAfterMs, resetAfterMs } = decision;
+  // A hit that could not be counted is a hit all the same.
+  if (allowed) return { totalHits: Math.max(used, 1), resetTime: fromNow(resetAfterMs ?? windowMs) };
+  return { totalHits: Math.max(Math.floor(limit), 0) + 1, resetTime: fromNow(retryAfterMs ?? windowMs) };
+}
+
+function hasGoodStatus(_request: Request, response: Response): boolean {
+  return response.statusCode < 400;
+}
+
+function reportGiveBack(error: unknown): void {
+  warnOfProcess("SLUICE_LIMITER_FAILED", `a request could not be given back: ${String(error)}`);
+}
+
+function fromNow(ms: number): Date {
+  return new Date(Date.now() + ms);
+}

@@ -1,0 +1,34 @@
+import { wrongOption } from "../limits-by-shape.ts";
+import { type Consumed, type Key, RateLimiterAbstract } from "./rate-limiter-abstract.ts";
+import type { RateLimiterRes } from "./rate-limiter-res.ts";
+
+/**
+ * Several limiters that must all have room. Answers are told by `keyPrefix`. Where one denies, what the others took is given
+ * back: a denied request is charged to none of them.
+ */
+export class RateLimiterUnion {
+  readonly #limiters: readonly RateLimiterAbstract[];
+
+  constructor(...limiters: readonly RateLimiterAbstract[]) {
+    if (limiters.length === 0 || !limiters.every((one) => one instanceof RateLimiterAbstract)) {
+      throw wrongOption("limiters", "must be one or more limiters of this module");
+    }
+    if (new Set(limiters.map(({ keyPrefix }) => keyPrefix)).size < limiters.length) {
+      throw wrongOption("limiters", "must each have a keyPrefix of their own, by which their answers are told");
+    }
+    this.#limiters = limiters;
+  }
+
+  async consume(key: Key, points = 1): Promise<Record<string, RateLimiterRes>> {
+    const asked = await Promise.allSettled(this.#limiters.map((one) => one.consumeRevocably(key, points, {})));
+    const taken = asked.filter((one) => one.status === "fulfilled").map(({ value }) => value);
+    if (taken.length === asked.length) return this.#byPrefix(taken.map(({ res }) => res));
+    await Promise.all(taken.map(async (one: Consumed) => one.giveBack().catch(() => false)));
+    throw this.#byPrefix(asked.map((one) => (one.status === "rejected" ? one.reason : undefined)));
+  }
+
+  #byPrefix<Answer>(answers: readonly Answer[]): Record<string, Answer> {
+    const told: [string, Answer][] = this.#limiters.map(({ keyPrefix }, i) => [keyPrefix, answers[i]!]);
+    return Object.fromEntries(told.filter(([, answer]) => answer !== undefined));
+  }
+}

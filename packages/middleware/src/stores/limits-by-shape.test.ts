@@ -1,0 +1,61 @@
+import { ManualClock, MemoryCounters } from "sluice";
+import { describe, expect, it } from "vitest";
+import { LimitsByShape } from "./limits-by-shape.ts";
+
+function open(clock: ManualClock = new ManualClock()): LimitsByShape {
+  return new LimitsByShape("test", { counters: new MemoryCounters({ clock }) });
+}
+
+describe("limits by shape", () => {
+  it("keeps a limiter for each of the hundred shapes used last", () => {
+    const limits = open();
+    const often = { windowMs: 60_000, limit: 1 };
+    const once = { windowMs: 60_000, limit: 2 };
+    const [oftenLimiter, onceLimiter] = [limits.limiterFor(often), limits.limiterFor(once)];
+    for (let limit = 3; limit <= 101; limit++) {
+      limits.limiterFor({ windowMs: 60_000, limit });
+      expect(limits.limiterFor(often)).toBe(oftenLimiter);
+    }
+    expect(limits.limiterFor(once)).not.toBe(onceLimiter);
+  });
+
+  it("keeps what a key has used, whatever its limit becomes and however many limits there are", async () => {
+    const limits = open();
+    for (let limit = 1; limit <= 500; limit++) {
+      expect(await limits.hit("key", { windowMs: 3_600_000, limit })).toMatchObject({ allowed: true, used: limit });
+    }
+    expect(await limits.hit("key", { windowMs: 3_600_000, limit: 500 })).toMatchObject({ allowed: false });
+    expect(await limits.hit("key", { windowMs: 1_800_000, limit: 1 })).toMatchObject({ allowed: true });
+  });
+
+  it("takes limits and windows beyond what policies can say for the most that they can", async () => {
+    const limits = open();
+    for (const windowMs of [0, 0.3, 1, 1e15]) {
+      for (const limit of [1e300, Number.POSITIVE_INFINITY]) {
+        expect(await limits.hit("key", { windowMs, limit })).toMatchObject({ allowed: true });
+      }
+    }
+    expect(await limits.hit("key", { windowMs: 1000, limit: -3 })).toMatchObject({ allowed: false });
+    expect(await limits.hit("key", { windowMs: 1000, limit: 1.9 })).toMatchObject({ allowed: true, limit: 1 });
+    expect(() => limits.hit("key", { windowMs: Number.NaN, limit: 1 })).toThrow(/^windowMs must be/);
+    expect(() => limits.hit("key", { windowMs: -1, limit: 1 })).toThrow(/^windowMs must be/);
+    expect(() => limits.hit("key", { windowMs: 1, limit: Number.NaN })).toThrow(/^limit must be/);
+    expect(() => limits.hit("key", { windowMs: 1, limit: 1, blockForMs: -1 })).toThrow(/^blockForMs must be/);
+  });
+
+  it("blocks after a denial and by hand, and a reset lifts it", async () => {
+    const clock = new ManualClock();
+    const limits = open(clock);
+    const shape = { windowMs: 1000, limit: 1, blockForMs: 5000, blockable: true };
+    await limits.hit("key", shape);
+    expect(await limits.hit("key", shape)).toMatchObject({ allowed: false, retryAfterMs: 5000 });
+    clock.advance(4999);
+    expect(await limits.hit("key", shape)).toMatchObject({ allowed: false, reason: "blocked" });
+    clock.advance(1);
+    expect(await limits.hit("key", shape)).toMatchObject({ allowed: true });
+    expect(await limits.block("key", shape, 1e15)).toBe(true);
+    expect(await limits.hit("key", shape)).toMatchObject({ reason: "blocked", retryAfterMs: 30 * 24 * 60 * 60 * 1000 });
+    expect(await limits.reset("key", shape)).toBe(true);
+    expect(await limits.hit("key", shape)).toMatchObject({ allowed: true });
+  });
+});

@@ -1,0 +1,49 @@
+import { countersFromClient } from "./counters-from-client.ts";
+import { RateLimiterAbstract, type RateLimiterOptions, refuse } from "./flexible/rate-limiter-abstract.ts";
+import { wrongOption } from "./limits-by-shape.ts";
+
+export { BurstyRateLimiter } from "./flexible/bursty-rate-limiter.ts";
+export {
+  type InsuranceLimiter,
+  RateLimiterAbstract,
+  type RateLimiterOptions,
+} from "./flexible/rate-limiter-abstract.ts";
+export { RateLimiterRes } from "./flexible/rate-limiter-res.ts";
+export { RateLimiterUnion } from "./flexible/rate-limiter-union.ts";
+
+/** rate-limiter-flexible's limiter in memory: bounded, and without a timer for every key. See `RateLimiterAbstract`. */
+export class RateLimiterMemory extends RateLimiterAbstract {
+  constructor(options: RateLimiterOptions) {
+    super(options);
+  }
+}
+
+export interface RateLimiterRedisOptions extends RateLimiterOptions {
+  /**
+   * A client of ioredis, iovalkey or node-redis that the app has. Counters are reached by connections of their own that are
+   * like the client's and end with it: no command waits in a queue of the client's, or is sent twice.
+   */
+  readonly storeClient?: object | undefined;
+  /** Clients are told apart without it. */
+  readonly useRedisPackage?: boolean | undefined;
+  /** Nothing ever waits for a connection for longer than a second. */
+  readonly rejectIfRedisNotReady?: boolean | undefined;
+  readonly rejectIfValkeyNotReady?: boolean | undefined;
+}
+
+/** rate-limiter-flexible's limiter in Redis or Valkey, shared by all processes. See `RateLimiterAbstract`. */
+export class RateLimiterRedis extends RateLimiterAbstract {
+  constructor(options: RateLimiterRedisOptions) {
+    refuse(options, "customIncrTtlLuaScript", "is not supported: there is no script to replace");
+    refuse(options, "useRedis3AndLowerPackage", "is not supported; node-redis 5 or later is");
+    refuse(options, "blockOnConsumed", "is not supported: what is denied is not counted; leave it out");
+    const { storeClient } = options;
+    if (options.counters === undefined && (typeof storeClient !== "object" || storeClient === null)) {
+      throw wrongOption("storeClient", "must be a client of ioredis, iovalkey or node-redis");
+    }
+    super({ ...options, counters: options.counters ?? countersFromClient(storeClient!) });
+  }
+}
+
+/** The same, under its other name. */
+export class RateLimiterValkey extends RateLimiterRedis {}

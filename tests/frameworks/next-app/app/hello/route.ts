@@ -1,0 +1,3 @@
+import { limited } from "../../limited.ts";
+
+export const GET = limited(() => new Response("hello"));

@@ -1,0 +1,4 @@
+import { redirect } from "next/navigation.js";
+import { limited } from "../../limited.ts";
+
+export const GET = limited(() => redirect("/hello"));

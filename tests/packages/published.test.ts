@@ -1,0 +1,276 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import { startServer, type TestServer } from "@sluice/test-servers";
+import { publint } from "publint";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { findPublicPackages, packPackages } from "../../scripts/pack-packages.mjs";
+import { environmentFor } from "../../scripts/runtime.mjs";
+import { findExample } from "../repository/readme-example.ts";
+import { repositoryRoot } from "../repository/source-tree.ts";
+import { bundle } from "./bundle.ts";
+import { admits, findNodes, npmHasNodes } from "./find-nodes.ts";
+import { findFileProblems, findSpecifiers } from "./published-files.ts";
+import { Stranger } from "./stranger.ts";
+import { compile } from "./type-check.ts";
+
+/** Installing and starting other Nodes takes a moment; on a machine that is busy it takes many. */
+const patienceMs = 300_000;
+vi.setConfig({ testTimeout: patienceMs, hookTimeout: patienceMs });
+
+const packages = findPublicPackages();
+const names = packages.map(({ manifest }) => manifest.name);
+const nodes = findNodes();
+const env = environmentFor(nodes.at(-1)!.path);
+
+let tarballs: ReadonlyMap<string, string>;
+let folder: string;
+let stranger: Stranger;
+/** Has also what packages name among their peers. */
+let equipped: Stranger;
+let server: TestServer;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), "sluice-tarballs-"));
+  const packed = await packPackages(folder, env);
+  tarballs = new Map(packed.map(({ manifest, tarball }) => [manifest.name, tarball]));
+  stranger = new Stranger();
+  for (const program of [
+    "use-core.mjs",
+    "use-core.ts",
+    "import-everything.mjs",
+    "require-everything.cjs",
+    "close-redis.mjs",
+    "serve.mjs",
+  ]) {
+    stranger.copyProgram(program);
+  }
+  const root = JSON.parse(readFileSync(path.join(repositoryRoot, "package.json"), "utf8"));
+  await stranger.install(env, [...tarballs.values(), `@types/node@${root.devDependencies["@types/node"]}`]);
+  equipped = stranger.copy();
+  for (const { folder: home, manifest } of packages) equipped.link(home, foreignPeersOf(manifest));
+  server = await startServer({ flavor: "valkey" });
+  await compileExamples();
+});
+
+afterAll(async () => {
+  await server?.close();
+  stranger?.remove();
+  equipped?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The packages' pages, but for the server's, which is a command. */
+const examples = packages
+  .filter(({ manifest }) => manifest.name !== "@sluice/server")
+  .map(({ folder: home, manifest }) => {
+    const page = readFileSync(path.join(repositoryRoot, home, "README.md"), "utf8");
+    return { name: manifest.name, ...findExample(page) };
+  });
+
+async function compileExamples(): Promise<void> {
+  for (const { name, code } of examples) {
+    // With the time that a busy machine may take.
+    const own = `${JSON.stringify(server.url)}, { deadlineMs: 20_000 }`;
+    equipped.write(`${fileOf(name)}.ts`, code.replace(/"redis:[^"]*"/, own));
+  }
+  const files = examples.map(({ name }) => `${fileOf(name)}.ts`);
+  const problems = await compile(equipped, { resolution: "nodenext", types: ["node"], files, outDir: "compiled" });
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+}
+
+function fileOf(name: string): string {
+  return `example-${name.replace(/\W+/g, "-")}`;
+}
+
+function foreignPeersOf(manifest: Readonly<Record<string, unknown>>): readonly string[] {
+  return Object.keys(manifest.peerDependencies ?? {}).filter((name) => !names.includes(name));
+}
+
+/** What can be imported on a Node, of all packages. */
+function specifiersOn(version: string): readonly string[] {
+  return packages
+    .filter(({ manifest }) => admits(manifest.engines?.node ?? "", version))
+    .flatMap(({ manifest }) => findSpecifiers(manifest));
+}
+
+/** A module that has all types of some packages. */
+function exportsOf(some: readonly string[]): string {
+  return packages
+    .filter(({ manifest }) => some.includes(manifest.name))
+    .flatMap(({ manifest }) => findSpecifiers(manifest))
+    .map((specifier, index) => `export * as m${index} from "${specifier}";\n`)
+    .join("");
+}
+
+describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manifest }) => {
+  const { name } = manifest;
+
+  it("has nothing that publint would tell its users", async () => {
+    const data = readFileSync(tarballs.get(name)!);
+    const { messages } = await publint({ strict: true, pack: { tarball: arrayBufferOf(data) } });
+    expect(messages).toEqual([]);
+  });
+
+  it("has types wherever it has a module, for who uses ES modules", async () => {
+    const result = await checkPackage(createPackageFromTarballData(readFileSync(tarballs.get(name)!)));
+    if (result.types === false) throw new Error("no types were found");
+    expect(Object.keys(result.entrypoints).length).toBe(Object.keys(manifest.exports ?? {}).length);
+    const ignored = ["node10", "node16-cjs"];
+    expect(result.problems.filter((one) => !("resolutionKind" in one && ignored.includes(one.resolutionKind)))).toEqual(
+      [],
+    );
+  });
+
+  it("has every file that one leads to, and no other", () => {
+    expect(findFileProblems(path.join(stranger.folder, "node_modules", name))).toEqual([]);
+  });
+
+  it("has nothing of the workshop in its manifest", () => {
+    const published = readFileSync(path.join(stranger.folder, "node_modules", name, "package.json"), "utf8");
+    expect(published).not.toMatch(/"(source|devDependencies|scripts|private)"/);
+  });
+
+  it("comes from npm run pack alone", () => {
+    expect(manifest.scripts?.prepack, `${home}/package.json`).toMatch(/npm run pack.*exit 1$/);
+  });
+});
+
+describe("a project of somebody else", () => {
+  it("has one copy of each package", () => {
+    for (const name of names) expect(stranger.copiesOf(name)).toEqual([name]);
+  });
+
+  it("is tried on Node 20, 22 and 24, where npm has them", () => {
+    const majors = nodes.map(({ version }) => Number.parseInt(version, 10));
+    expect(majors).toEqual(npmHasNodes() ? [20, 22, 24] : [expect.any(Number)]);
+  });
+});
+
+describe.each(nodes)("on Node $version", ({ version, path: node }) => {
+  const specifiers = specifiersOn(version);
+
+  it("core decides in memory", async () => {
+    expect(await stranger.run(node, ["use-core.mjs"])).toBe("done\n");
+  });
+
+  it("importing everything does nothing, and lacks nothing but optional peers", async () => {
+    const { modules, effects } = JSON.parse(await stranger.run(node, ["import-everything.mjs", ...specifiers]));
+    expect(effects).toEqual([]);
+    expect(Object.keys(modules)).toEqual(specifiers);
+    for (const { manifest } of packages) {
+      const peers = foreignPeersOf(manifest).join("|");
+      for (const specifier of findSpecifiers(manifest).filter((one) => specifiers.includes(one))) {
+        if (Array.isArray(modules[specifier])) expect(modules[specifier], specifier).not.toEqual([]);
+        else expect(`${specifier}: ${modules[specifier]}`).toMatch(new RegExp(`Cannot find package '(${peers})'`));
+      }
+    }
+  });
+
+  it("everything can be imported where its peers are installed, and the process ends", async () => {
+    const { modules } = JSON.parse(await equipped.run(node, ["import-everything.mjs", ...specifiers]));
+    expect(Object.entries(modules).filter(([, exported]) => !Array.isArray(exported))).toEqual([]);
+  });
+
+  it("everything can be required by CommonJS", async () => {
+    expect(JSON.parse(await equipped.run(node, ["require-everything.cjs", ...specifiers]))).toEqual([]);
+  });
+
+  it("counters on a server let go of the process when they are closed", async () => {
+    await server.command("FLUSHALL");
+    expect(await stranger.run(node, ["close-redis.mjs", server.url])).toBe("[]");
+  });
+
+  it("the examples on the packages' pages print what the pages say", async () => {
+    for (const { name, output } of examples) {
+      await server.command("FLUSHALL");
+      expect(await equipped.run(node, [`compiled/${fileOf(name)}.js`]), name).toBe(output);
+    }
+  });
+});
+
+const serving = packages.find(({ manifest }) => manifest.name === "@sluice/server");
+describe.each(nodes.filter(({ version }) => admits(serving?.manifest.engines?.node ?? "", version)))(
+  "the server on Node $version",
+  ({ path: node }) => {
+    it("serves, takes up new policies and closes", async () => {
+      expect(await stranger.run(node, ["serve.mjs"])).toBe("done\n");
+    });
+
+    it("is a command", async () => {
+      const printed = await stranger.runCommand(node, "sluice", ["check", "ip=203.0.113.7", "--json"]);
+      expect(JSON.parse(printed)).toMatchObject({ allowed: true, policy: "default" });
+    });
+  },
+);
+
+describe("TypeScript of somebody else", () => {
+  it.each(["nodenext", "bundler"] as const)("takes all types as they are, resolved for %s", async (resolution) => {
+    equipped.write("everything.ts", exportsOf(names));
+    const files = ["everything.ts", "use-core.ts"];
+    expect(await compile(equipped, { resolution, types: ["node"], files })).toEqual([]);
+  });
+
+  it.each(["nodenext", "bundler"] as const)(
+    "needs no types of Node's for core, resolved for %s",
+    async (resolution) => {
+      stranger.write("core.ts", exportsOf(["sluice"]));
+      expect(await compile(stranger, { resolution, types: [], files: ["core.ts"] })).toEqual([]);
+    },
+  );
+
+  it("may be as old as 5.6", async () => {
+    stranger.write("counters.ts", exportsOf(["sluice", "@sluice/redis"]));
+    const files = ["counters.ts", "use-core.ts"];
+    expect(await compile(stranger, { resolution: "nodenext", types: ["node"], files, compiler: "5.6" })).toEqual([]);
+  });
+
+  it("becomes a program that runs on the oldest Node", async () => {
+    const options = { resolution: "nodenext", types: ["node"], files: ["use-core.ts"], outDir: "compiled" } as const;
+    expect(await compile(stranger, options)).toEqual([]);
+    expect(await stranger.run(nodes[0]!.path, ["compiled/use-core.js"])).toBe("done\n");
+  });
+
+  it("is refused when it uses a type wrongly", async () => {
+    stranger.write("wrong.ts", 'import { createLimiter } from "sluice";\ncreateLimiter({ clock: 1 });\n');
+    const problems = await compile(stranger, { resolution: "nodenext", types: [], files: ["wrong.ts"] });
+    expect(problems).toEqual([expect.stringContaining("wrong.ts(2,17)")]);
+  });
+});
+
+describe("a bundle", () => {
+  it("has nothing of what is imported for nothing", async () => {
+    for (const { manifest } of packages.filter((one) => one.manifest.sideEffects === false)) {
+      const code = findSpecifiers(manifest).map((one) => `import "${one}";\n`);
+      const { files } = await bundle(stranger.folder, code.join(""), foreignPeersOf(manifest));
+      expect(files, manifest.name).toEqual([]);
+    }
+  });
+
+  it("with a limiter has neither YAML nor what was not asked for, and weighs less than 40 kB", async () => {
+    const { files, imports, gzipBytes } = await bundle(
+      stranger.folder,
+      'import { createLimiter, limit } from "sluice";\nexport const made = [createLimiter(), limit("1/s").by("ip")];\n',
+    );
+    expect(imports).toEqual([]);
+    expect(files.filter((file) => !file.startsWith("sluice/dist/"))).toEqual([]);
+    const unasked = /policy-text|testing|render-headers|render-problem|policy-schema|client-ip|lint-policies|yaml/;
+    expect(files.filter((file) => unasked.test(file))).toEqual([]);
+    expect(files).toContain("sluice/dist/create-limiter.js");
+    expect(gzipBytes).toBeLessThan(40_000);
+  });
+
+  it("with one function has that and what it needs", async () => {
+    const { files, gzipBytes } = await bundle(
+      stranger.folder,
+      'import { findClientIp } from "sluice";\nexport const ip = findClientIp({ peer: "203.0.113.7" });\n',
+    );
+    expect([...files].sort()).toEqual(["sluice/dist/subject/client-ip.js", "sluice/dist/subject/ip-address.js"]);
+    expect(gzipBytes).toBeLessThan(3_000);
+  });
+});
+
+function arrayBufferOf(data: Buffer): ArrayBuffer {
+  return data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength) as ArrayBuffer;
+}

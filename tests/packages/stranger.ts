@@ -1,0 +1,107 @@
+import { execFile } from "node:child_process";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { promisify } from "node:util";
+import { npmEnvironment } from "../../scripts/pack-packages.mjs";
+import { repositoryRoot } from "../repository/source-tree.ts";
+
+/** A program that has not ended by then does not end by itself: on a quiet machine each takes about a second. */
+const programMs = 30_000;
+const installMs = 240_000;
+const installFlags = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--loglevel=error"];
+
+/** A project of somebody who knows nothing of this repository: an empty folder, far from it. */
+export class Stranger {
+  readonly folder: string;
+
+  constructor() {
+    this.folder = mkdtempSync(path.join(tmpdir(), "sluice-stranger-"));
+    this.write("package.json", JSON.stringify({ name: "stranger", private: true, type: "module" }));
+  }
+
+  write(file: string, text: string): void {
+    writeFileSync(path.join(this.folder, file), text);
+  }
+
+  /** Takes over a program from beside this file. */
+  copyProgram(name: string): void {
+    copyFileSync(path.join(import.meta.dirname, "programs", name), path.join(this.folder, name));
+  }
+
+  async install(env: NodeJS.ProcessEnv, what: readonly string[]): Promise<void> {
+    await this.#run("npm", ["install", ...installFlags, ...what], npmEnvironment(env), installMs);
+  }
+
+  /** Runs a program under a Node, in an environment that says next to nothing. Resolves with what it prints. */
+  run(node: string, args: readonly string[]): Promise<string> {
+    return this.#run(node, args, environmentOf(node));
+  }
+
+  /** Runs a command that a package brought along. */
+  runCommand(node: string, command: string, args: readonly string[]): Promise<string> {
+    const link = path.join(this.folder, "node_modules/.bin", command);
+    return this.#run(link, args, environmentOf(node));
+  }
+
+  /** Another project with the same files. */
+  copy(): Stranger {
+    const other = new Stranger();
+    cpSync(this.folder, other.folder, { recursive: true, verbatimSymlinks: true });
+    return other;
+  }
+
+  /** Links packages that are installed in the repository, as `folder` there finds them, with their types. */
+  link(folder: string, names: readonly string[]): void {
+    const typesOf = (name: string): string => `@types/${name.replace(/^@/, "").replace("/", "__")}`;
+    const found = (name: string): string | undefined =>
+      [folder, ""]
+        .map((place) => path.join(repositoryRoot, place, "node_modules", name))
+        .find((one) => existsSync(one));
+    for (const name of [...names, ...names.map(typesOf).filter((one) => found(one) !== undefined)]) {
+      const target = path.join(this.folder, "node_modules", name);
+      const installed = found(name);
+      if (installed === undefined)
+        throw new Error(`${folder}/package.json names ${name} among its peers, but it is not installed`);
+      if (existsSync(target)) continue;
+      mkdirSync(path.dirname(target), { recursive: true });
+      symlinkSync(installed, target);
+    }
+  }
+
+  /** Where copies of a package lie, from the project's folder. */
+  copiesOf(name: string): readonly string[] {
+    return readdirSync(path.join(this.folder, "node_modules"), { recursive: true, encoding: "utf8" })
+      .filter((file) => `/${file}`.endsWith(`/${name}/package.json`))
+      .map((file) => path.dirname(file));
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #run(tool: string, args: readonly string[], env: NodeJS.ProcessEnv, timeout = programMs): Promise<string> {
+    try {
+      const options = { cwd: this.folder, env, timeout, maxBuffer: 64 * 1024 * 1024 };
+      return (await promisify(execFile)(tool, args, options)).stdout;
+    } catch (error) {
+      const { stdout = "", stderr = "", killed } = error as { stdout?: string; stderr?: string; killed?: boolean };
+      const how = killed === true ? "does not end by itself" : "failed";
+      throw new Error(`${tool} ${args.join(" ")} ${how}:\n${stdout}${stderr}`, { cause: error });
+    }
+  }
+}
+
+function environmentOf(node: string): NodeJS.ProcessEnv {
+  return { PATH: path.dirname(node), NODE_ENV: "production" };
+}
