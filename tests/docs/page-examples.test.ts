@@ -25,11 +25,14 @@ function run(code: string): string {
   return execFileSync(process.execPath, args, { cwd: repositoryRoot, env: {}, encoding: "utf8", stdio: "pipe" });
 }
 
-describe("the examples in docs/library.md", () => {
-  const examples = findExamples(readSourceTree().get("docs/library.md") ?? "");
+describe.each([
+  { page: "docs/library.md", least: 12 },
+  { page: "docs/apps.md", least: 2 },
+])("the examples in $page", ({ page, least }) => {
+  const examples = findExamples(readSourceTree().get(page) ?? "");
 
   it("are found", () => {
-    expect(examples.length).toBeGreaterThan(12);
+    expect(examples.length).toBeGreaterThanOrEqual(least);
   });
 
   for (const { code, line, output } of examples) {

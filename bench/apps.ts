@@ -1,0 +1,144 @@
+// npm run bench -- apps [--json] [--quick]: what limiting adds to a request of Express and Fastify, in processor time of the app,
+// and what others add to the same requests in the same run.
+import { type ChildProcess, execFileSync, fork } from "node:child_process";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { startServer } from "@sluice/test-servers";
+import { HttpLoad } from "./measure/http-load.ts";
+import { median } from "./measure/interleave.ts";
+
+const { values: args } = parseArgs({
+  options: { json: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
+});
+
+/** How much is done. A quick run shows that everything works; its numbers say little. */
+const size = args.quick
+  ? { rounds: 2, warmup: 1, requests: 300, connections: 8 }
+  : { rounds: 24, warmup: 3, requests: 12_000, connections: 32 };
+
+const clients = 1000;
+const address = (i: number): string => `203.0.${i >> 8}.${i & 255}`;
+const requests: readonly Buffer[] = Array.from({ length: clients }, (_, i) => {
+  const n = (i * 619) % clients;
+  const lines = [
+    `GET /orders/${n}?page=2 HTTP/1.1`,
+    "Host: 127.0.0.1",
+    "Accept: application/json",
+    "User-Agent: bench",
+    `X-Forwarded-For: ${address(n)}`,
+  ];
+  return Buffer.from(`${lines.join("\r\n")}\r\n\r\n`);
+});
+
+interface ServedApp {
+  readonly name: string;
+  readonly process: ChildProcess;
+  readonly load: HttpLoad;
+  /** Headers that show that a limit was asked, and let the request in. */
+  readonly limited: boolean;
+  /** Processor time per request, round by round. */
+  readonly cpuUs: number[];
+}
+
+function askProcess<Answer>(child: ChildProcess, message?: object): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const onExit = (): void => reject(new Error("an app ended"));
+    child.once("exit", onExit);
+    child.once("message", (answer) => {
+      child.off("exit", onExit);
+      resolve(answer as Answer);
+    });
+    if (message !== undefined) child.send(message);
+  });
+}
+
+async function startApp(name: string, redisUrl: string): Promise<ServedApp> {
+  const file = path.join(import.meta.dirname, "apps", "served-app.ts");
+  const child = fork(file, [name, redisUrl], { execArgv: [] });
+  const { port } = await askProcess<{ port: number }>(child);
+  const load = await HttpLoad.open(port, size.connections);
+  return { name, process: child, load, limited: name.includes(","), cpuUs: [] };
+}
+
+async function playRound(app: ServedApp): Promise<number> {
+  const before = await askProcess<{ cpuUs: number }>(app.process, {});
+  await app.load.send(requests, size.requests, (answer) => {
+    const told = /\r\nx-ratelimit-remaining: \d+\r\n/i.test(answer) && !/x-ratelimit-degraded/i.test(answer);
+    return answer.startsWith("HTTP/1.1 200 ") && told === app.limited;
+  });
+  const after = await askProcess<{ cpuUs: number }>(app.process, {});
+  return (after.cpuUs - before.cpuUs) / size.requests;
+}
+
+const names = {
+  express: "express",
+  expressOurs: "express, sluice",
+  expressTheirs: "express, express-rate-limit",
+  fastify: "fastify",
+  fastifyOurs: "fastify, sluice",
+  fastifyTheirs: "fastify, @fastify/rate-limit",
+  redisOurs: "express, sluice on redis",
+  redisTheirs: "express, rate-limit-redis",
+} as const;
+
+// What users run is compiled, and not read as TypeScript by Node, which leaves traces in how it optimizes.
+const root = path.join(import.meta.dirname, "..");
+const compile = path.join(root, "node_modules", ".bin", "tsc");
+execFileSync(compile, ["-b", "packages/middleware", "packages/redis"], { cwd: root, stdio: "inherit" });
+
+const server = await startServer({ flavor: "valkey" });
+const apps = new Map<string, ServedApp>();
+try {
+  for (const name of Object.values(names)) apps.set(name, await startApp(name, server.url));
+  for (let round = 0; round < size.warmup + size.rounds; round++) {
+    for (const app of apps.values()) {
+      const cpuUs = await playRound(app);
+      if (round >= size.warmup) app.cpuUs.push(cpuUs);
+    }
+  }
+} finally {
+  for (const { process: child, load } of apps.values()) {
+    load.close();
+    child.kill();
+  }
+  await server.close();
+}
+
+const cpuOf = (name: string): number => median(apps.get(name)!.cpuUs);
+/** What is added to the bare app: the median of the differences within a round. */
+function addedBy(name: string, bare: string): number {
+  const without = apps.get(bare)!.cpuUs;
+  return median(apps.get(name)!.cpuUs.map((us, round) => us - without[round]!));
+}
+const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));
+const ratioOf = (ours: string, theirs: string, bare: string): number =>
+  rounded(addedBy(ours, bare) / addedBy(theirs, bare), 2);
+
+const result = {
+  suite: "apps",
+  cpu_us_per_request: Object.fromEntries(Object.values(names).map((name) => [name, rounded(cpuOf(name), 2)])),
+  added_us_per_request: {
+    express: rounded(addedBy(names.expressOurs, names.express), 2),
+    express_rate_limit: rounded(addedBy(names.expressTheirs, names.express), 2),
+    fastify: rounded(addedBy(names.fastifyOurs, names.fastify), 2),
+    fastify_rate_limit: rounded(addedBy(names.fastifyTheirs, names.fastify), 2),
+    express_redis: rounded(addedBy(names.redisOurs, names.express), 2),
+    rate_limit_redis: rounded(addedBy(names.redisTheirs, names.express), 2),
+  },
+  ratio: {
+    express_overhead_vs_express_rate_limit: ratioOf(names.expressOurs, names.expressTheirs, names.express),
+    fastify_overhead_vs_fastify_rate_limit: ratioOf(names.fastifyOurs, names.fastifyTheirs, names.fastify),
+    express_redis_overhead_vs_rate_limit_redis: ratioOf(names.redisOurs, names.redisTheirs, names.express),
+  },
+};
+
+console.log(
+  `an app in its own process, ${size.connections} connections, ${clients} clients, in turns; µs of CPU per request`,
+);
+for (const [name, us] of Object.entries(result.cpu_us_per_request))
+  console.log(`  ${name.padEnd(34)} ${us.toFixed(2).padStart(8)}`);
+console.log("added to the bare app");
+for (const [name, us] of Object.entries(result.added_us_per_request))
+  console.log(`  ${name.padEnd(34)} ${us.toFixed(2).padStart(8)}`);
+for (const [name, value] of Object.entries(result.ratio)) console.log(`  ${name.padEnd(44)} ${value}`);
+if (args.json) console.log(JSON.stringify(result));

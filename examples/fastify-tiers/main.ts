@@ -1,0 +1,34 @@
+// A Fastify app whose limits stand in a policy file that is followed while it runs, with more for those who pay.
+import { rateLimit } from "@sluice/middleware/fastify";
+import { fastify } from "fastify";
+import { createLimiter } from "sluice";
+import { followPolicyFile, policyFile } from "sluice/policy-file";
+
+const file = new URL("limits.yaml", import.meta.url).pathname;
+const limiter = createLimiter({ policies: policyFile(file) });
+
+/** Stands for the table of keys: whose a key is, and what they pay for. */
+const keys = new Map([
+  ["key-of-ada", { user: "ada", tier: "premium" }],
+  ["key-of-bob", { user: "bob", tier: "free" }],
+]);
+const ownerOf = (key: string | string[] | undefined) => keys.get(String(key));
+
+const app = fastify({ trustProxy: "127.0.0.1" });
+await app.register(
+  rateLimit(limiter, {
+    dimensions: {
+      user: (request) => ownerOf(request.headers["x-api-key"])?.user,
+      tier: (request) => ownerOf(request.headers["x-api-key"])?.tier,
+    },
+    skip: (request) => request.routeOptions.url === "/health",
+  }),
+);
+
+app.get("/health", async () => ({ status: "ok" }));
+app.get("/search", async () => ({ found: [] }));
+app.get("/export", async () => ({ rows: 100_000 }));
+
+const follower = followPolicyFile(limiter, file, { onProblem: (error) => console.error(String(error)) });
+app.addHook("onClose", async () => follower.close());
+console.log(`listening on ${await app.listen({ host: "127.0.0.1", port: Number(process.env.PORT ?? "3000") })}`);

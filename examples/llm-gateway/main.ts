@@ -1,0 +1,50 @@
+// A gateway before a language model. What a call costs is known only when the answer is out, so a tenant pays then: one
+// token to come in, and the rest by the ticket of its request. Who has overdrawn waits until that is paid back.
+import { rateLimit, rateLimitOf } from "@sluice/middleware/express";
+import express from "express";
+import { createLimiter } from "sluice";
+
+const limiter = createLimiter({
+  policies: {
+    policies: [
+      {
+        id: "llm.tokens",
+        limits: [{ by: ["tenant"], windows: ["1000/m"], tiers: { pro: { windows: ["100k/m"] } } }],
+        on_failure: "local",
+      },
+    ],
+    subjects: [{ tenant: "acme", tier: "pro" }],
+  },
+});
+
+const app = express();
+app.use(express.json());
+
+// In earnest this is the tenant of the API key, looked up; never what a client says of itself.
+const tenantOf = (request: express.Request): string | undefined =>
+  request.header("authorization")?.slice("Bearer ".length);
+
+app.post("/v1/chat", rateLimit(limiter, { dimensions: { tenant: tenantOf } }), async (request, response) => {
+  let tokens = 0;
+  response.type("text/event-stream");
+  for await (const piece of askModel(String(request.body?.prompt ?? ""))) {
+    tokens += piece.tokens;
+    response.write(`data: ${JSON.stringify(piece)}\n\n`);
+  }
+  // Charged before the stream ends, so that the next request already sees it.
+  await rateLimitOf(request)?.charge(tokens - 1);
+  response.end(`data: ${JSON.stringify({ usage: { tokens } })}\n\n`);
+});
+
+/** Stands for the model: says everything back, a token a word. */
+async function* askModel(prompt: string): AsyncGenerator<{ readonly text: string; readonly tokens: number }> {
+  for (const word of prompt.split(/\s+/)) {
+    await new Promise((resolve) => setImmediate(resolve));
+    yield { text: word, tokens: 1 };
+  }
+}
+
+const server = app.listen(Number(process.env.PORT ?? "3000"), "127.0.0.1", () => {
+  const address = server.address();
+  console.log(`listening on http://127.0.0.1:${typeof address === "object" ? address?.port : ""}`);
+});

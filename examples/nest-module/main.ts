@@ -1,0 +1,40 @@
+// A Nest app: one limit for everybody by the module, others by decorators, and none for health checks.
+import "reflect-metadata";
+import { Controller, Get, Module, Param, Post } from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
+import { RateLimit, RateLimitModule, SkipRateLimit } from "@sluice/middleware/nest";
+import { limit } from "sluice";
+
+@Controller("orders")
+class OrdersController {
+  @Get(":id")
+  find(@Param("id") id: string): object {
+    return { order: id };
+  }
+
+  // Dear: two a minute for each tenant, instead of what everybody has.
+  @RateLimit(limit("2/m").by("tenant"), { dimensions: { tenant: (request) => String(request.headers["x-tenant"]) } })
+  @Post("export")
+  export(): object {
+    return { rows: 100_000 };
+  }
+}
+
+@SkipRateLimit()
+@Controller("health")
+class HealthController {
+  @Get()
+  look(): object {
+    return { status: "ok" };
+  }
+}
+
+@Module({
+  imports: [RateLimitModule.forRoot("100/m")],
+  controllers: [OrdersController, HealthController],
+})
+class AppModule {}
+
+const app = await NestFactory.create(AppModule, { logger: ["error", "warn"] });
+await app.listen(Number(process.env.PORT ?? "3000"), "127.0.0.1");
+console.log(`listening on ${await app.getUrl()}`);
