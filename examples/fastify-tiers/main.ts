@@ -1,10 +1,11 @@
 // A Fastify app whose limits stand in a policy file that is followed while it runs, with more for those who pay.
+import path from "node:path";
 import { rateLimit } from "@sluice/middleware/fastify";
 import { fastify } from "fastify";
 import { createLimiter } from "sluice";
 import { followPolicyFile, policyFile } from "sluice/policy-file";
 
-const file = new URL("limits.yaml", import.meta.url).pathname;
+const file = path.join(import.meta.dirname, "limits.yaml");
 const limiter = createLimiter({ policies: policyFile(file) });
 
 /** Stands for the table of keys: whose a key is, and what they pay for. */
