@@ -26,15 +26,22 @@ export class InstallError extends Error {
 }
 
 /**
+ * How much is needed. To serve, a fifth is enough: the frameworks, the other Nodes and the tools of the tests are left out.
+ *
+ * @typedef {"everything" | "serving"} Extent
+ */
+
+/**
  * Installs what package-lock.json names, unless it was done for this very lock file before. Starts that come
  * at the same moment wait for one another, and only the first installs.
  *
  * @param {string} [root]
+ * @param {Extent} [extent]
  * @returns {Promise<{ installed: boolean }>}
  */
-export async function ensureInstalled(root = repositoryRoot) {
+export async function ensureInstalled(root = repositoryRoot, extent = "everything") {
   try {
-    return await installUnlessDone(root);
+    return await installUnlessDone(root, extent);
   } catch (error) {
     if (error instanceof InstallError) throw error;
     throw new InstallError(`Dependencies could not be installed: ${error instanceof Error ? error.message : error}`, 1);
@@ -43,21 +50,26 @@ export async function ensureInstalled(root = repositoryRoot) {
 
 /**
  * @param {string} root
+ * @param {Extent} extent
  * @returns {Promise<{ installed: boolean }>}
  */
-async function installUnlessDone(root) {
+async function installUnlessDone(root, extent) {
   const digest = createHash("sha256")
     .update(readFileSync(path.join(root, "package-lock.json")))
     .digest("hex");
-  if (readStamp(root) === digest) return { installed: false };
+  const isDone = () => {
+    const stamp = readStamp(root);
+    return stamp === digest || (extent === "serving" && stamp === `${digest} serving`);
+  };
+  if (isDone()) return { installed: false };
 
   const lock = await takeLock(path.join(root, ".sluice", "install.lock"));
   try {
-    if (readStamp(root) === digest) return { installed: false };
+    if (isDone()) return { installed: false };
     process.stderr.write("Installing dependencies…\n");
     rmSync(stampPath(root), { force: true });
-    await runNpmInstall(root, lock.alsoHeldBy);
-    writeFileSync(stampPath(root), `${digest}\n`);
+    await runNpmInstall(root, extent, lock.alsoHeldBy);
+    writeFileSync(stampPath(root), extent === "serving" ? `${digest} serving\n` : `${digest}\n`);
     return { installed: true };
   } finally {
     lock.release();
@@ -67,11 +79,12 @@ async function installUnlessDone(root) {
 /**
  * What a script does first: installs, or says why that failed and ends with npm's exit code.
  *
+ * @param {Extent} [extent]
  * @returns {Promise<{ installed: boolean }>}
  */
-export async function ensureInstalledOrExit() {
+export async function ensureInstalledOrExit(extent) {
   try {
-    return await ensureInstalled();
+    return await ensureInstalled(repositoryRoot, extent);
   } catch (error) {
     if (!(error instanceof InstallError)) throw error;
     process.stderr.write(`${error.message}\n`);
@@ -106,10 +119,11 @@ function errorCode(error) {
 
 /**
  * @param {string} root
+ * @param {Extent} extent
  * @param {(pid: number | undefined) => void} onSpawn
  * @returns {Promise<void>}
  */
-async function runNpmInstall(root, onSpawn) {
+async function runNpmInstall(root, extent, onSpawn) {
   // npm scripts find node_modules/.bin first on their path, and with it the Node that npm may be about to replace.
   const searchPath = (process.env.PATH ?? "")
     .split(path.delimiter)
@@ -117,7 +131,11 @@ async function runNpmInstall(root, onSpawn) {
     .join(path.delimiter);
   // Not `npm ci`: it refuses a lock file that lacks packages for other platforms, and registries may not have them all.
   // `--no-save` takes the locked versions as they are, and leaves the lock file alone.
-  const flags = ["--no-save", "--include=dev", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"];
+  const parts =
+    extent === "serving"
+      ? ["--omit=dev", "--include-workspace-root", "--workspace=packages/server"]
+      : ["--include=dev"];
+  const flags = ["--no-save", ...parts, "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"];
   const child = spawn("npm", ["install", ...flags], {
     cwd: root,
     env: { ...process.env, PATH: searchPath },

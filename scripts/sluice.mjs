@@ -3,7 +3,7 @@ import path from "node:path";
 import { ensureInstalledOrExit, repositoryRoot } from "./ensure-installed.mjs";
 import { findNodeOrExit, runInPlace } from "./runtime.mjs";
 
-await ensureInstalledOrExit();
+await ensureInstalledOrExit("serving");
 runInPlace(findNodeOrExit(), [
   path.join(repositoryRoot, "packages", "server", "src", "main.ts"),
   ...process.argv.slice(2),

@@ -16,7 +16,7 @@ let failed = 0;
 let node;
 
 await step("install", async () => {
-  if (!(await succeeds(ensureInstalled))) return false;
+  if (!(await succeeds(() => ensureInstalled()))) return false;
   node = findNode();
   if (node === undefined) process.stdout.write(noNodeAdvice());
   return node !== undefined;

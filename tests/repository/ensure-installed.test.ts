@@ -34,18 +34,18 @@ function releaseNpm(): void {
   writeFileSync(path.join(folder, "bin", "released"), "");
 }
 
-function start(): ChildProcess {
+function start(extent = "everything"): ChildProcess {
   const script = `
     const { ensureInstalled, InstallError } = await import(process.argv[1]);
     try {
-      const { installed } = await ensureInstalled(process.argv[2]);
+      const { installed } = await ensureInstalled(process.argv[2], process.argv[3]);
       process.stdout.write(installed ? "installed" : "nothing to do");
     } catch (error) {
       process.stderr.write(error.message);
       process.exit(error instanceof InstallError ? error.exitCode : 99);
     }`;
   const module = path.join(repositoryRoot, "scripts", "ensure-installed.mjs");
-  return spawn(process.execPath, ["--input-type=module", "-e", script, `file://${module}`, clone], {
+  return spawn(process.execPath, ["--input-type=module", "-e", script, `file://${module}`, clone, extent], {
     env: { ...process.env, PATH: `${path.join(folder, "bin")}${path.delimiter}${process.env.PATH}` },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -101,6 +101,20 @@ describe("installing dependencies", () => {
     expect(await ended(start())).toMatchObject({ code: 0, out: "installed" });
     expect(calls()).toHaveLength(2);
     expect(calls()[0]).toMatch(/^install --no-save --include=dev --include=optional /);
+  });
+
+  it("brings to serve only what serving needs, and the rest when it is asked for", async () => {
+    placeNpm("exit 0");
+    expect((await ended(start("serving"))).out).toBe("installed");
+    expect((await ended(start("serving"))).out).toBe("nothing to do");
+    expect((await ended(start())).out).toBe("installed");
+    expect((await ended(start("serving"))).out).toBe("nothing to do");
+    expect((await ended(start())).out).toBe("nothing to do");
+    const [serving, everything, ...more] = calls();
+    expect(serving).toContain("--omit=dev --include-workspace-root --workspace=packages/server");
+    expect(everything).toContain("--include=dev");
+    expect(everything).not.toContain("--workspace");
+    expect(more).toEqual([]);
   });
 
   it("keeps npm's exit code and words when it fails, and is tried again the next time", async () => {
