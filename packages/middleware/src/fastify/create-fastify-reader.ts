@@ -1,9 +1,11 @@
 import type { FastifyRequest } from "fastify";
 import type { RequestReader } from "../gate.ts";
 import { warnOfTrust } from "../warn-of-trust.ts";
+import { RecentAddresses } from "./recent-addresses.ts";
 
 export function createFastifyReader(): RequestReader<FastifyRequest> {
   let asked = false;
+  const addresses = new RecentAddresses();
   return {
     method: (request) => request.method,
     path: (request) => request.originalUrl,
@@ -14,7 +16,7 @@ export function createFastifyReader(): RequestReader<FastifyRequest> {
         asked = true;
         if (believesAnybody(request)) warnOfTrust("Fastify", "trustProxy");
       }
-      return request.ip;
+      return addresses.find(request);
     },
     header: (request, name) => request.headers[name],
   };
