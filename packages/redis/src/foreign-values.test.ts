@@ -138,6 +138,16 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
     expect((await ask(limit, true)).outcomes[0]!.remaining).toBe(capacity - 1);
   });
 
+  it("is not the mark of receipts that a credit voids", async () => {
+    const before = store.stats.foreign;
+    for (const { limit } of kinds) {
+      const take = resolvedLimit(limit, "u1");
+      await store.take([take], { receipt: true });
+      await store.charge([{ ...take, cost: -capacity }]);
+    }
+    expect(store.stats.foreign).toBe(before);
+  });
+
   describe.each(kinds)("$name", ({ limit, general }) => {
     it.each(garbage)(
       "%s counts as nothing, is told in the statistics, and is gone after the next take",

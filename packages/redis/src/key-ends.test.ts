@@ -166,11 +166,33 @@ describe.each(flavors)("keys on %s", (flavor) => {
       await store.charge([{ ...take, cost: 2 * take.windows[0]!.capacity }]);
       expect(await server.command("PERSIST", keyOf(take))).toBe(1);
       const before = store.stats.healed;
-      expect((await store.take([take])).taken).toBe(false);
-      expect(await server.command("PTTL", keyOf(take))).toBeGreaterThan(0);
+      const { taken, outcomes } = await store.take([take]);
+      expect(taken).toBe(false);
+      // Not before what it holds has passed.
+      expect(Number(await server.command("PTTL", keyOf(take)))).toBeGreaterThan(outcomes[0]!.resetAfterMs - 1000);
       expect(store.stats.healed).toBe(before + 1);
     },
   );
+
+  it("get no end decades off where a calendar's window is taken from in the same call", async () => {
+    const ofDay = compiled[limits.findIndex(({ name }) => name === "calendar day")]!;
+    const ofHour = compiled[limits.findIndex(({ name }) => name === "fixed window")]!;
+    const used = resolvedLimit(ofHour, "u1");
+    await store.charge([{ ...used, cost: 100 }]);
+    expect(await server.command("PERSIST", keyOf(used))).toBe(1);
+    await expect
+      .poll(
+        async () => {
+          // Denied in shadow: it is only looked at.
+          await store.charge([{ ...resolvedLimit(ofDay, "u1"), cost: -5 }]);
+          expect((await store.take([resolvedLimit(ofDay, "u1"), { ...used, group: 1 }])).taken).toBe(true);
+          return Number(await server.command("PTTL", keyOf(used)));
+        },
+        { timeout: 10_000, interval: 1 },
+      )
+      .toBeGreaterThan(0);
+    expect(Number(await server.command("PTTL", keyOf(used)))).toBeLessThan(366 * 24 * hourMs);
+  });
 
   it("of counters get an end again when they are asked for with others", async () => {
     const takes = compiled.map((limit) => resolvedLimit(limit, "u1"));

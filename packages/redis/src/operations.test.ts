@@ -39,7 +39,10 @@ describe.each(places)("on $name", ({ start }) => {
     store = new RedisCounters({ servers: place.servers, prefix: `o${number}`, deadlineMs: 5000 });
     await store.connected();
   });
-  afterEach(() => store.close());
+  const opened: RedisCounters[] = [];
+  afterEach(async () => {
+    for (const one of [store, ...opened.splice(0)]) await one.close();
+  });
 
   // An hour is long enough that nothing drains meanwhile but a thousandth.
   const limitOf = (algorithm: (typeof algorithms)[number], by: string): ReturnType<typeof compileTestLimit> =>
@@ -66,6 +69,20 @@ describe.each(places)("on $name", ({ start }) => {
     expect(await store.give(receipt!)).toBe(true);
     expect(await remaining()).toEqual(each(10));
     expect(await store.give(receipt!)).toBe(false);
+    expect(await remaining()).toEqual(each(10));
+  });
+
+  it("gives back and forgets where that is the first thing asked, as a take would wait for its connection", async () => {
+    const first = (): RedisCounters => {
+      const one = new RedisCounters({ servers: place.servers, prefix: `o${number}`, deadlineMs: 5000 });
+      opened.push(one);
+      return one;
+    };
+    const { receipt } = await store.take(all, { receipt: true });
+    expect(await first().give(receipt!)).toBe(true);
+    expect(await remaining()).toEqual(each(10));
+    await store.take(all);
+    await first().reset(all);
     expect(await remaining()).toEqual(each(10));
   });
 

@@ -53,7 +53,7 @@ return { now_us, 0, foreign, 0 }
   },
   /** Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0. */
   charge: {
-    digest: "437148e94470d63bb3f5a09e5ef0cdf189171ea1",
+    digest: "68725d8451e3d4c2dbc10c323bb4124ef3b98f25",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -91,7 +91,7 @@ local once_ms = 2592000000
 local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
-local counters, foreign = {}, 0
+local counters, needed_ms, foreign = {}, {}, 0
 local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
@@ -180,7 +180,7 @@ end
 local function aligned_end(per_ms)
 return (floor(floor(now_ms) / per_ms) + 1) * per_ms
 end
-local function counter_of(kind, key, a, c)
+local function counter_of(kind, key, a, c, life_ms)
 local counter = counters[key]
 if not counter then
 local value = values[key]
@@ -196,6 +196,7 @@ else
 counter = read_log(value)
 end
 counters[key] = counter
+needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
 end
 if kind == 3 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
@@ -352,9 +353,7 @@ local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-local life_ms = once_ms
-for _, own_ms in pairs(life_of) do life_ms = math.max(life_ms, own_ms) end
-call('PEXPIRE', KEYS[looked_at], life_ms)
+call('PEXPIRE', KEYS[looked_at], needed_ms[looked_at] or once_ms)
 return 1
 end
 local function count_foreign()
@@ -368,17 +367,18 @@ end
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 local bounded = true
-local noted = {}
+local marks = {}
 local function note_credit(mark_key, emptied, given)
-local beginning, given_text = string.match(values[mark_key] or '', '^([%w_-]+) (%d+)$')
+local mark = marks[mark_key]
+if mark == nil then mark = values[mark_key] end
+local beginning, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
 if not beginning then return end
-values[mark_key] = not emptied and beginning .. ' ' .. format('%.0f', given_text + given)
-noted[mark_key] = true
+marks[mark_key] = not emptied and beginning .. ' ' .. format('%.0f', given_text + given)
 end
 local function write_marks()
-for mark_key in pairs(noted) do
-if values[mark_key] then
-call('SET', KEYS[mark_key], values[mark_key], 'KEEPTTL')
+for mark_key, mark in pairs(marks) do
+if mark then
+call('SET', KEYS[mark_key], mark, 'KEEPTTL')
 else
 call('DEL', KEYS[mark_key])
 end
@@ -395,7 +395,7 @@ position = next_step
 if not within_bounds(kind, a, c, life_ms) then
 answer, bounded = 4, false
 elseif charges == 1 then
-local counter = counter_of(kind, key, a, c)
+local counter = counter_of(kind, key, a, c, life_ms)
 look(kind, counter, cost, capacity, a, b, c)
 if cost > 0 then
 take(kind, counter, cost, capacity, a, b, c)
@@ -545,7 +545,7 @@ return { now_us, 0, any }
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "1bad387ecb6cb4536b943963191bb7afdd4c0a32",
+    digest: "1dd92f1307fa86d72331e2e93e5f1f33bdda5ea4",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -583,7 +583,7 @@ local once_ms = 2592000000
 local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
-local counters, foreign = {}, 0
+local counters, needed_ms, foreign = {}, {}, 0
 local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
@@ -672,7 +672,7 @@ end
 local function aligned_end(per_ms)
 return (floor(floor(now_ms) / per_ms) + 1) * per_ms
 end
-local function counter_of(kind, key, a, c)
+local function counter_of(kind, key, a, c, life_ms)
 local counter = counters[key]
 if not counter then
 local value = values[key]
@@ -688,6 +688,7 @@ else
 counter = read_log(value)
 end
 counters[key] = counter
+needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
 end
 if kind == 3 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
@@ -844,9 +845,7 @@ local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-local life_ms = once_ms
-for _, own_ms in pairs(life_of) do life_ms = math.max(life_ms, own_ms) end
-call('PEXPIRE', KEYS[looked_at], life_ms)
+call('PEXPIRE', KEYS[looked_at], needed_ms[looked_at] or once_ms)
 return 1
 end
 local function count_foreign()
@@ -888,7 +887,7 @@ local kind, _, _, key, block_key, _, cost, capacity, a, b, c, block_for_ms, life
 unpack_from(window_form, plan, position)
 position = next_step
 if not within_bounds(kind, a, c, life_ms) then reply[start + 1] = 4 end
-local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
+local _, one, two, three, four = look(kind, counter_of(kind, key, a, c, life_ms), cost, capacity, a, b, c)
 local last = #reply
 reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
 reply[last + 5] = block_key > 0 and blocked_for(values[block_key], block_for_ms) or 0
@@ -996,7 +995,7 @@ return reply
   },
   /** Takes requests of any windows, each of them all or nothing. */
   take: {
-    digest: "973257e6a7c15c8523c58337a18a9511c88897a8",
+    digest: "c559e193750be38895d3a105769c4d156b7af669",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1034,7 +1033,7 @@ local once_ms = 2592000000
 local slack_ms = 1000
 local exact_entries = 256
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
-local counters, foreign = {}, 0
+local counters, needed_ms, foreign = {}, {}, 0
 local function read_arrival(value)
 local counter = { ahead = 0 }
 local number = value and tonumber(value)
@@ -1123,7 +1122,7 @@ end
 local function aligned_end(per_ms)
 return (floor(floor(now_ms) / per_ms) + 1) * per_ms
 end
-local function counter_of(kind, key, a, c)
+local function counter_of(kind, key, a, c, life_ms)
 local counter = counters[key]
 if not counter then
 local value = values[key]
@@ -1139,6 +1138,7 @@ else
 counter = read_log(value)
 end
 counters[key] = counter
+needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
 end
 if kind == 3 then
 local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
@@ -1295,9 +1295,7 @@ local function heal()
 if #KEYS == 0 then return 0 end
 local looked_at = now_us % #KEYS + 1
 if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-local life_ms = once_ms
-for _, own_ms in pairs(life_of) do life_ms = math.max(life_ms, own_ms) end
-call('PEXPIRE', KEYS[looked_at], life_ms)
+call('PEXPIRE', KEYS[looked_at], needed_ms[looked_at] or once_ms)
 return 1
 end
 local function count_foreign()
@@ -1403,7 +1401,7 @@ local kind, group, charges, key, block_key, mark_key, cost, capacity, a, b, c, b
 unpack_from(window_form, plan, position)
 position = next_step
 if not within_bounds(kind, a, c, life_ms) then bounded = false end
-local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
+local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c, life_ms), cost, capacity, a, b, c)
 local blocked_ms, brought_back_ms = 0, false
 if block_key > 0 then blocked_ms, brought_back_ms = blocked_for(values[block_key], block_for_ms) end
 if brought_back_ms then block_later(block_key, brought_back_ms) end

@@ -107,8 +107,11 @@ export class Site {
     });
   }
 
-  /** One command that is not a question, under the same breaker, with a deadline. */
+  /** One command that is not a question, under the same breaker, with a deadline. Like those it waits for the first connection. */
   async send(slot: number, withinMs: number, ask: (shard: Shard) => Promise<unknown>): Promise<unknown> {
+    const { nowMs } = this.#options;
+    const untilMs = nowMs() + withinMs;
+    while (this.#isStarting() && this.#topology.shardOf(slot)?.ready !== true && nowMs() < untilMs) await moment();
     const shard = this.#topology.shardOf(slot);
     if (shard === undefined || !shard.ready) {
       this.#topology.suspect();
@@ -119,7 +122,7 @@ export class Site {
     const { generation } = guard;
     this.#sending += 1;
     try {
-      const reply = await within(ask(shard), withinMs);
+      const reply = await within(ask(shard), Math.max(untilMs - nowMs(), 1));
       guard.succeed(generation);
       return reply;
     } catch (error) {
@@ -141,6 +144,11 @@ export class Site {
   /** Whether nothing waits for an answer. */
   get idle(): boolean {
     return this.#sending === 0 && this.lanes.every(({ lane }) => lane.idle);
+  }
+
+  /** Whether no server was ever connected, and none has failed yet. */
+  #isStarting(): boolean {
+    return !this.#closed && this.#starting && this.#options.nowMs() - this.#openedMs < startingMs;
   }
 
   #wake(): void {
@@ -203,7 +211,7 @@ export class Site {
         const shard = this.#topology.shardOf(slot);
         return shard === undefined ? undefined : this.#guard(shard);
       },
-      starting: () => this.#starting && nowMs() - this.#openedMs < startingMs,
+      starting: () => this.#isStarting(),
       maxCallWeight,
       maxInFlight,
       maxWaiting,
@@ -215,6 +223,10 @@ export class Site {
     });
     return { lane, names, slot, index, site: this };
   }
+}
+
+function moment(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 2));
 }
 
 /** A lane, and where it is. */

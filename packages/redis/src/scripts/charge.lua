@@ -10,20 +10,22 @@
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 local bounded = true
-local noted = {}
+-- Marks as they will be; false for those that go.
+local marks = {}
 
 -- To receipts that are out it is as if another one had been redeemed. An emptied counter holds nothing of what they stand for.
 local function note_credit(mark_key, emptied, given)
-  local beginning, given_text = string.match(values[mark_key] or '', '^([%w_-]+) (%d+)$')
+  local mark = marks[mark_key]
+  if mark == nil then mark = values[mark_key] end
+  local beginning, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
   if not beginning then return end
-  values[mark_key] = not emptied and beginning .. ' ' .. format('%.0f', given_text + given)
-  noted[mark_key] = true
+  marks[mark_key] = not emptied and beginning .. ' ' .. format('%.0f', given_text + given)
 end
 
 local function write_marks()
-  for mark_key in pairs(noted) do
-    if values[mark_key] then
-      call('SET', KEYS[mark_key], values[mark_key], 'KEEPTTL')
+  for mark_key, mark in pairs(marks) do
+    if mark then
+      call('SET', KEYS[mark_key], mark, 'KEEPTTL')
     else
       call('DEL', KEYS[mark_key])
     end
@@ -41,7 +43,7 @@ while position <= #plan do
     if not within_bounds(kind, a, c, life_ms) then
       answer, bounded = 4, false
     elseif charges == 1 then
-      local counter = counter_of(kind, key, a, c)
+      local counter = counter_of(kind, key, a, c, life_ms)
       look(kind, counter, cost, capacity, a, b, c)
       if cost > 0 then
         take(kind, counter, cost, capacity, a, b, c)

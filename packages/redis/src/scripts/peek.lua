@@ -18,7 +18,7 @@ while position <= #plan do
       unpack_from(window_form, plan, position)
     position = next_step
     if not within_bounds(kind, a, c, life_ms) then reply[start + 1] = 4 end
-    local _, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
+    local _, one, two, three, four = look(kind, counter_of(kind, key, a, c, life_ms), cost, capacity, a, b, c)
     local last = #reply
     reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
     reply[last + 5] = block_key > 0 and blocked_for(values[block_key], block_for_ms) or 0

@@ -100,7 +100,7 @@ while position <= #plan do
         unpack_from(window_form, plan, position)
       position = next_step
       if not within_bounds(kind, a, c, life_ms) then bounded = false end
-      local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c), cost, capacity, a, b, c)
+      local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c, life_ms), cost, capacity, a, b, c)
       local blocked_ms, brought_back_ms = 0, false
       if block_key > 0 then blocked_ms, brought_back_ms = blocked_for(values[block_key], block_for_ms) end
       if brought_back_ms then block_later(block_key, brought_back_ms) end

@@ -21,7 +21,7 @@ local slack_ms = 1000
 local exact_entries = 256
 
 local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
-local counters, foreign = {}, 0
+local counters, needed_ms, foreign = {}, {}, 0
 
 local function read_arrival(value)
   local counter = { ahead = 0 }
@@ -125,7 +125,7 @@ end
 -- The window as it stands now. No window ends later than one that begins now: where it says so the clock was set back. Such a
 -- misfit is brought back, and a take writes that down even where it denies: otherwise it would be found so again and again,
 -- until the clock had caught up, and the subject be locked out.
-local function counter_of(kind, key, a, c)
+local function counter_of(kind, key, a, c, life_ms)
   local counter = counters[key]
   if not counter then
     local value = values[key]
@@ -141,6 +141,8 @@ local function counter_of(kind, key, a, c)
       counter = read_log(value)
     end
     counters[key] = counter
+    -- Of a calendar's window it is the beginning, and no window of that kind is longer than a month.
+    needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
   end
   if kind == 3 then
     local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
@@ -320,14 +322,12 @@ local function write_all()
   end
 end
 
--- One key of every call is asked for its end, and is given one if it has none.
+-- One key of every call is asked for its end, and is given one if it has none: a counter for as long as it may be needed.
 local function heal()
   if #KEYS == 0 then return 0 end
   local looked_at = now_us % #KEYS + 1
   if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
-  local life_ms = once_ms
-  for _, own_ms in pairs(life_of) do life_ms = math.max(life_ms, own_ms) end
-  call('PEXPIRE', KEYS[looked_at], life_ms)
+  call('PEXPIRE', KEYS[looked_at], needed_ms[looked_at] or once_ms)
   return 1
 end
 
