@@ -603,6 +603,19 @@ describe(`gRPC ${version}: when something is broken`, () => {
     expect(errors).toHaveLength(6);
   });
 
+  it("survives an onError that fails as well, at once or later", async () => {
+    const fails = (): never => {
+      throw new Error("on top of it");
+    };
+    const failsLater = async (): Promise<never> => fails();
+    for (const skip of [fails, failsLater]) {
+      for (const onError of [fails, failsLater]) {
+        const running = await start("1/h", { skip, onError });
+        expect(await ask(running)).toMatchObject({ code: status.UNKNOWN, details: "Unknown error" });
+      }
+    }
+  });
+
   it("ends a call with the status that the app's own functions throw", async () => {
     const errors: unknown[] = [];
     const running = await start("1/h", {

@@ -217,6 +217,18 @@ describe("Hono: header fields", () => {
   });
 });
 
+describe("Hono: loaded by require", () => {
+  it("is another copy of Hono, and tells its routes all the same", async () => {
+    const { Hono: Required } = createRequire(import.meta.url)("hono") as { Hono: typeof Hono };
+    expect(Required).not.toBe(Hono);
+    const app = new Required();
+    app.use(rateLimit(limit("1/h").by("endpoint")));
+    const url = await start(addRoutes(app));
+    expect((await ask(`${url}/items/1`)).text).toBe("1");
+    expect((await ask(`${url}/items/2`)).status).toBe(429);
+  });
+});
+
 describe("Hono: whose address", () => {
   it("is what the app says where the runtime tells nothing", async () => {
     const app = new Hono();

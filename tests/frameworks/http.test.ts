@@ -159,6 +159,57 @@ describe("node:http: on its own", () => {
     expect((await limiter.peek({ dimensions: { ip: "127.0.0.1" } })).remaining).toBe(7);
   });
 
+  it("counts who leaves while the app decides whether to skip by the address it had", async () => {
+    const { limiter } = limit("9/h").by("ip");
+    const events = new EventEmitter();
+    const left = once(events, "left");
+    const skip = (): Promise<boolean> => left.then(() => false);
+    const admit = rateLimit(limiter, { skip });
+    const { url } = await serve(async (request, response) => {
+      response.once("close", () => events.emit("left"));
+      const admitted = admit(request, response);
+      events.emit("arrived");
+      await admitted;
+      events.emit("decided");
+    });
+    const decided = once(events, "decided");
+    await leaveBeforeAnswer(url, once(events, "arrived"));
+    await decided;
+    expect((await limiter.peek({ dimensions: { ip: "127.0.0.1" } })).remaining).toBe(8);
+  });
+
+  it("waits for a limiter that answers with promises of another kind", async () => {
+    const { limiter } = limit("1/h").by("ip");
+    // As of another realm, or of a library: what it hands on is no promise of ours either.
+    const foreign = <Value>(promise: Promise<Value>): Promise<Value> =>
+      // biome-ignore lint/suspicious/noThenProperty: that is what it is about.
+      ({ then: (go, fail) => foreign(promise.then(go, fail)) }) as Promise<Value>;
+    const check: AskedLimiter["check"] = (request) => foreign(limiter.check(request));
+    const admit = rateLimit({ ...elsewhere(limiter), check });
+    const { url } = await serve(async (request, response) => {
+      if (await admit(request, response)) response.end("hello");
+    });
+    expect((await ask(url)).text).toBe("hello");
+    expect((await ask(url)).status).toBe(429);
+  });
+
+  it("charges an answer that could not be given back", async () => {
+    const { limiter } = limit("9/h").by("ip");
+    const errors: unknown[] = [];
+    const broken = new Error("broken");
+    const giveBack = (): never => {
+      throw broken;
+    };
+    const admit = rateLimit(limiter, { giveBack, charge: () => 5, onError: (error) => errors.push(error) });
+    const { url } = await serve(async (request, response) => {
+      if (await admit(request, response)) response.end("hello");
+    });
+    await ask(url);
+    const left = async (): Promise<unknown> => (await limiter.peek({ dimensions: { ip: "127.0.0.1" } })).remaining;
+    await expect.poll(left, soon).toBe(3);
+    expect(errors).toEqual([broken]);
+  });
+
   it("survives an onError that throws, before and after an answer", async () => {
     const { limiter } = limit("9/h").by("ip");
     let failed = 0;

@@ -80,6 +80,14 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect(refused.headers["retry-after"]).toBeDefined();
     });
 
+    it("answers with a status that has no body, as beacons want it", async () => {
+      const url = await start("1/h", { refuse: () => ({ status: 204 }) });
+      await ask(`${url}/hello`);
+      const refused = await ask(`${url}/hello`);
+      expect(refused).toMatchObject({ status: 204, text: "" });
+      expect(refused.headers["retry-after"]).toBeDefined();
+    });
+
     it("takes several limits all or nothing", async () => {
       const limits = [
         { name: "all", windows: ["4/h"] },
@@ -197,6 +205,16 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect((await ask(`${url}/hello`, as("more nonsense"))).status).toBe(429);
     });
 
+    it("takes an address with a port for the address", async () => {
+      const url = await start("1/h", { ip: framework.header("x-user") as (request: unknown) => string | undefined });
+      // As Azure's gateways write it into X-Forwarded-For, from where frameworks hand it on.
+      expect((await ask(`${url}/hello`, as("192.0.2.1:50001"))).status).toBe(200);
+      expect((await ask(`${url}/hello`, as("192.0.2.2:50001"))).status).toBe(200);
+      expect((await ask(`${url}/hello`, as("192.0.2.1:50002"))).status).toBe(429);
+      expect((await ask(`${url}/hello`, as("[2001:db8::1]:50001"))).status).toBe(200);
+      expect((await ask(`${url}/hello`, as("2001:db8::2"))).status).toBe(429);
+    });
+
     it(
       framework.knowsRoutes ? "takes the route's pattern for the endpoint" : "takes the path for the endpoint",
       async () => {
@@ -207,6 +225,13 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
         expect((await ask(`${url}/hello`)).status).toBe(200);
       },
     );
+
+    it("does not mind how long a query is", async () => {
+      const url = await start(limit("1/h").by("endpoint"), { endpoint: "path" });
+      const query = `q=${"x".repeat(5000)}`;
+      expect((await ask(`${url}/items/1?${query}`)).text).toBe("1");
+      expect((await ask(`${url}/items/1?a&${query}`)).status).toBe(429);
+    });
 
     it("takes the path where told so, in whatever way it is written", async () => {
       const url = await start(limit("1/h").by("endpoint"), { endpoint: "path" });
@@ -334,10 +359,56 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
         throw new Error("the app's own");
       };
       const failsLater = async (): Promise<never> => fails();
-      for (const options of [{ skip: fails }, { cost: failsLater }, { dimensions: { user: failsLater } }]) {
+      // No compiler lets an address pass that comes later; for want of one everybody would share a counter.
+      const later = { ip: async () => "192.0.2.1" } as never;
+      for (const options of [{ skip: fails }, { cost: failsLater }, { dimensions: { user: failsLater } }, later]) {
         const url = await start("1/h", options);
         expect((await ask(`${url}/hello`)).status).toBe(500);
       }
+    });
+
+    it("leaves no rejection behind when several of the app's own functions fail", async () => {
+      const rejections: unknown[] = [];
+      const hear = (error: unknown): void => void rejections.push(error);
+      process.on("unhandledRejection", hear);
+      try {
+        const fails = (): never => {
+          throw new Error("at once");
+        };
+        const failsLater = async (): Promise<never> => {
+          throw new Error("later");
+        };
+        const url = await start("1/h", { dimensions: { user: failsLater, tenant: fails } });
+        expect((await ask(`${url}/hello`)).status).toBe(500);
+        expect(rejections).toEqual([]);
+      } finally {
+        process.off("unhandledRejection", hear);
+      }
+    });
+
+    it("hands an answer of the app's own that cannot be sent to the app, decided at once or later", async () => {
+      for (const skip of [() => false, async () => false]) {
+        const url = await start("1/h", { skip, refuse: () => ({ status: 99 }) });
+        expect((await ask(`${url}/hello`)).status).toBe(200);
+        expect((await ask(`${url}/hello`)).status).toBe(500);
+      }
+    });
+
+    it("survives listeners that fail later", async () => {
+      const errors: unknown[] = [];
+      const onDecision = async (): Promise<never> => {
+        throw new Error("could not be logged");
+      };
+      const url = await start("1/h", { onDecision, onError: (error) => errors.push(error) });
+      expect((await ask(`${url}/hello`)).status).toBe(200);
+      expect((await ask(`${url}/hello`)).status).toBe(429);
+      expect(errors).toMatchObject([{ message: "could not be logged" }, { message: "could not be logged" }]);
+      const onError = async (): Promise<never> => {
+        throw new Error("could not be told");
+      };
+      const failing = await start("1/h", { charge: () => -1, onDecision, onError });
+      expect((await ask(`${failing}/hello`)).status).toBe(200);
+      expect((await ask(`${failing}/hello`)).status).toBe(429);
     });
 
     it("survives a handler's answer that cannot be charged", async () => {
@@ -353,6 +424,17 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       await expect(start("1/s", { trustedProxies: ["10.0.0.0/33"] })).rejects.toThrow(/10\.0\.0\.0\/33/);
       await expect(start("1/s", { trustedProxies: -1 })).rejects.toThrow(/trustedProxies/);
       await expect(start(limit("1/s").by("ip"), { name: "x" })).rejects.toThrow(/name belongs to limits in one line/);
+      // What no compiler would let pass.
+      const wrong = {
+        ip: "192.0.2.1",
+        cost: 1.5,
+        dimensions: { user: "ada" },
+        endpoint: "url",
+        headers: "legacy",
+        proxyHeader: "via",
+      };
+      for (const [name, value] of Object.entries({ ...wrong, trustedProxies: true, skip: true, charge: 5 }))
+        await expect(start("1/s", { [name]: value } as never)).rejects.toThrow(new RegExp(`^${name}.* must be `));
     });
   });
 

@@ -4,8 +4,10 @@ import {
   Get,
   type HttpException,
   type INestApplication,
+  Injectable,
   type ModuleMetadata,
   Param,
+  Scope,
   UseGuards,
   VersioningType,
 } from "@nestjs/common";
@@ -315,6 +317,17 @@ describe(`Nest ${nest.version}: the guard`, () => {
     expect(refused.headers["content-type"]).toBe("text/plain; charset=utf-8");
   });
 
+  it.each(platforms)("on %s, answers where the app's own refusal cannot be sent", async (platform) => {
+    for (const refuse of [() => ({ status: 99 }), () => ({ contentType: "text/plain\r\n" })]) {
+      const url = await start(
+        { imports: [RateLimitModule.forRoot("1/h", { refuse })], controllers: [createController("shop")] },
+        platform,
+      );
+      expect((await ask(`${url}/shop/one`)).status).toBe(200);
+      expect((await ask(`${url}/shop/one`)).status).toBe(500);
+    }
+  });
+
   it.each(platforms)("on %s, a filter of the app sees a refusal as what Nest throws", async (platform) => {
     class AnswersAll {
       catch(exception: HttpException, host: { getArgByIndex(index: number): NestRequest }): void {
@@ -362,6 +375,33 @@ describe(`Nest ${nest.version}: limits that have to be waited for`, () => {
   it("keep an app from starting that are none", async () => {
     const module = RateLimitModule.forRootAsync({ useFactory: () => ({ limits: "ten per second" }) });
     await expect(startNest({ imports: [module] })).rejects.toThrow(/windows/);
+  });
+
+  it.each([true, false])(
+    "keep an app from starting that depend on the request, which would never see them (everywhere: %s)",
+    async (everywhere) => {
+      class OfRequest extends Config {}
+      Injectable({ scope: Scope.REQUEST })(OfRequest);
+      const module = RateLimitModule.forRootAsync({
+        imports: [{ module: ConfigModule, providers: [OfRequest], exports: [OfRequest] }],
+        inject: [OfRequest],
+        useFactory: ({ limits }: OfRequest) => ({ limits }),
+        everywhere,
+      });
+      await expect(startNest({ imports: [module] })).rejects.toThrow(/request/);
+    },
+  );
+
+  it("keep an app from starting that has them twice, of which one would not be asked", async () => {
+    const imports = [RateLimitModule.forRoot("100/h"), RateLimitModule.forRoot("2/m")];
+    await expect(startNest({ imports })).rejects.toThrow(/once/);
+    class Feature {}
+    const [one] = imports;
+    const url = await start({
+      imports: [one!, { module: Feature, imports: [one!] }],
+      controllers: [createController("shop")],
+    });
+    expect(await left(`${url}/shop/one`)).toBe("99");
   });
 
   it("are each app's own, where two apps have the same module", async () => {

@@ -1,6 +1,11 @@
 import { createClient } from "@redis/client";
 import {
   BurstyRateLimiter,
+  type IRateLimiterOptions,
+  type IRateLimiterRedisOptions,
+  type IRateLimiterRes,
+  type IRateLimiterStoreOptions,
+  type IRateLimiterValkeyOptions,
   RateLimiterMemory,
   type RateLimiterOptions,
   RateLimiterRedis,
@@ -186,6 +191,16 @@ describe("rate-limiter-flexible: everything else", () => {
     expect(await limiter.consume("a")).toMatchObject({ consumedPoints: 1 });
   });
 
+  it("has the names of their types, for code that was written with them", async () => {
+    const options: IRateLimiterOptions = { points: 2, duration: long, keyPrefix: "types", execEvenly: false };
+    const told: IRateLimiterRes = await new RateLimiterMemory(options).consume("a");
+    expect(told.remainingPoints).toBe(1);
+    const store: IRateLimiterStoreOptions = { ...options, storeClient: new Redis({ lazyConnect: true }) };
+    const redis: IRateLimiterRedisOptions = { ...store, rejectIfRedisNotReady: true };
+    const valkey: IRateLimiterValkeyOptions = { ...store, rejectIfValkeyNotReady: true };
+    expect(new RateLimiterRedis(redis).points + new RateLimiterValkey(valkey).points).toBe(4);
+  });
+
   it("names keys as theirs does", () => {
     for (const keyPrefix of [undefined, "", "login"]) {
       const options = { points: 1, duration: 1, ...(keyPrefix !== undefined && { keyPrefix }) };
@@ -359,6 +374,59 @@ describe("rate-limiter-flexible: on a real server", () => {
     }
     // Its connections ended with the client: nothing can be asked any more, and so everything passes, uncounted.
     await expect.poll(() => outcome(first.consume("a", 20)), { timeout: 10_000 }).toMatchObject({ consumedPoints: 0 });
+  });
+
+  it.each([
+    ["ioredis", (keyPrefix: string) => new Redis(server.url, { keyPrefix })],
+    ["iovalkey", (keyPrefix: string) => new Valkey(server.url, { keyPrefix })],
+    ["node-redis", (keyPrefix: string) => createClient({ url: server.url, keyPrefix }).connect()],
+  ])("clients of %s with prefixes of their own count apart, in keys under their prefixes", async (name, open) => {
+    const observer = new Redis(server.url);
+    closing.push(() => observer.disconnect());
+    const consumed: unknown[] = [];
+    // The last two are none that a name of a counter could begin with.
+    for (const keyPrefix of ["shop:", "blog:", "{shop} ", `${"long".repeat(20)}:`]) {
+      const storeClient = await open(`${name}-${keyPrefix}`);
+      closing.push(() => (storeClient instanceof Redis ? storeClient.disconnect() : storeClient.quit()));
+      const limiter = new RateLimiterRedis({ storeClient, points: 5, duration: long, keyPrefix: "apart" });
+      consumed.push((await limiter.consume("a")).consumedPoints);
+    }
+    expect(consumed).toEqual([1, 1, 1, 1]);
+    expect(await observer.keys(`${name}-shop:*`)).toHaveLength(1);
+    expect(await observer.keys(`${name}-blog:*`)).toHaveLength(1);
+  });
+
+  it.each([
+    [
+      "ioredis",
+      async () => {
+        const client = new Redis(server.url);
+        return { client, stop: () => client.disconnect(), go: () => client.connect() };
+      },
+    ],
+    [
+      "node-redis",
+      async () => {
+        const client = await createClient({ url: server.url }).connect();
+        return { client, stop: () => client.destroy(), go: () => client.connect() };
+      },
+    ],
+  ])("counts again when a client of %s that has ended is connected again", async (name, open) => {
+    const { client, stop, go } = await open();
+    const limiter = new RateLimiterRedis({
+      storeClient: client,
+      points: 5,
+      duration: long,
+      keyPrefix: `again ${name}`,
+    });
+    expect(await limiter.consume("a")).toMatchObject({ consumedPoints: 1 });
+    stop();
+    await expect.poll(() => outcome(limiter.consume("a")), { timeout: 10_000 }).toMatchObject({ consumedPoints: 0 });
+    await go();
+    closing.push(stop);
+    await limiter.delete("a");
+    expect(await limiter.consume("a", 2)).toMatchObject({ consumedPoints: 2 });
+    expect(await limiter.consume("a", 2)).toMatchObject({ consumedPoints: 4 });
   });
 
   it("makes one set of connections for a client, however many limiters there are", async () => {

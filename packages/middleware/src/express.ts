@@ -18,6 +18,15 @@ export type { Ticket } from "./ticket.ts";
 export function rateLimit(limits: Limits, options: RateLimitOptions<Request> = {}): RequestHandler {
   const gate: Gate<Request> = createGate(reader, limits, options);
   return (request, response, next) => {
+    const admit = (verdict: Verdict): void => {
+      try {
+        if (!admitNodeRequest(gate, request, response, verdict)) return;
+      } catch (error) {
+        next(error);
+        return;
+      }
+      next();
+    };
     let verdict: Verdict | Promise<Verdict>;
     try {
       verdict = gate.decide(request);
@@ -25,9 +34,6 @@ export function rateLimit(limits: Limits, options: RateLimitOptions<Request> = {
       next(error);
       return;
     }
-    const admit = (one: Verdict): void => {
-      if (admitNodeRequest(gate, request, response, one)) next();
-    };
     if (verdict instanceof Promise) verdict.then(admit, next);
     else admit(verdict);
   };

@@ -69,21 +69,29 @@ function carryOut(
   done: (error?: Error) => void,
   verdict: Verdict,
 ): void {
-  if (verdict.kind === "skipped") {
-    done();
+  try {
+    if (!admit(gate, request, reply, verdict)) return;
+  } catch (error) {
+    // Such as a status that the app chose and that there is not.
+    done(error as Error);
     return;
   }
+  done();
+}
+
+/** Whether the request may go on. Where it may not, it has been answered. */
+function admit(gate: Gate<FastifyRequest>, request: FastifyRequest, reply: FastifyReply, verdict: Verdict): boolean {
+  if (verdict.kind === "skipped") return true;
   const { headers } = verdict;
   for (const name in headers) reply.header(name, headers[name]);
   if (verdict.kind === "refused") {
     // As bytes, because Fastify adds a charset to the type of texts that are JSON.
     reply.code(verdict.status).send(Buffer.from(verdict.body));
-    return;
+    return false;
   }
   const { ticket } = verdict;
-  if (ticket !== undefined) {
-    attachTicket(request, ticket);
-    if (gate.settles) watchResponse(reply.raw, (sent) => void gate.settle(request, ticket, sent));
-  }
-  done();
+  if (ticket === undefined) return true;
+  attachTicket(request, ticket);
+  if (gate.settles) watchResponse(reply.raw, (sent) => void gate.settle(request, ticket, sent));
+  return true;
 }

@@ -64,7 +64,7 @@ export function rateLimit(limits: Limits, options: FetchOptions = {}): Guard {
       header: (request, name) => request.headers.get(name) ?? undefined,
     },
     limits,
-    { ...options, ip: ip && withRest(ip) },
+    { ...options, ip: typeof ip === "function" ? withRest(ip) : ip },
   );
   refuseWithoutAddress(gate, options);
   const needsRest = ip !== undefined || peer !== undefined;
@@ -129,7 +129,7 @@ function isPromise<Value>(value: Value | Promise<Value>): value is Promise<Value
 }
 
 function renderRefusal({ method }: Request, { status, headers, body }: Refused): Response {
-  return new Response(method === "HEAD" ? null : body, { status, headers });
+  return new Response(method === "HEAD" || body === "" ? null : body, { status, headers });
 }
 
 function refuseWithoutAddress({ asksForAddress }: Gate<Request>, { ip, peer, trustedProxies = 0 }: FetchOptions): void {

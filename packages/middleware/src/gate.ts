@@ -9,9 +9,12 @@ import {
   SluiceError,
   type TrustedProxies,
 } from "sluice";
+import { checkOptions } from "./check-options.ts";
+import { isPromiseLike } from "./is-promise-like.ts";
 import { type AskedLimiter, type Limits, limiterFrom } from "./limits.ts";
 import type { DimensionValue, RateLimitOptions, Sent } from "./rate-limit-options.ts";
 import { badRequestBody, problemType, type RefusalBody } from "./refusal.ts";
+import { reportError } from "./report-error.ts";
 import { asksForAddress, everything, needsOf, type RequestNeeds } from "./request-needs.ts";
 import { AdmittedRequest, type Ticket } from "./ticket.ts";
 import { warnOfProcess } from "./warn-of-process.ts";
@@ -48,7 +51,7 @@ export interface Refused {
   readonly status: number;
   /** By names in lower case, `content-type` included. */
   readonly headers: Readonly<Record<string, string>>;
-  /** As it goes out. */
+  /** As it goes out. Empty where the status has no body. */
   readonly body: string;
   /** What is wrong, whatever the app makes of it: for answers that are no HTTP. */
   readonly problem: RefusalBody;
@@ -81,6 +84,7 @@ export function createGate<Request, Answer = Sent>(
   limits: Limits,
   options: RateLimitOptions<Request, Answer> = {},
 ): Gate<Request, Answer> {
+  checkOptions(options);
   return new MiddlewareGate(reader, limiterFrom(limits, options), options);
 }
 
@@ -112,17 +116,35 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   decide(request: Request): Verdict | Promise<Verdict> {
     const { skip } = this.#options;
     if (skip === undefined) return this.#ask(request);
-    return whenReady(skip(request), (skips) => (skips ? skipped : this.#ask(request)));
+    const skips = skip(request);
+    if (isPromiseLike(skips)) this.#keepAddress(request);
+    return whenReady(skips, (decided) => (decided ? skipped : this.#ask(request)));
+  }
+
+  /**
+   * Node knows the address of who has hung up only where it was asked for before. Else whoever leaves while the app thinks
+   * would be counted with all who have no address.
+   */
+  #keepAddress(request: Request): void {
+    try {
+      this.#reader.peer(request);
+    } catch {
+      // Thrown again where it is asked for in earnest.
+    }
   }
 
   async settle(request: Request, ticket: Ticket, sent: Answer): Promise<void> {
     const { charge, giveBack } = this.#options;
     try {
       if (giveBack !== undefined && (await giveBack(request, sent))) await ticket.giveBack();
+    } catch (error) {
+      this.#report(error, request, "what an answer cost could not be given back");
+    }
+    try {
       const cost = await charge?.(request, sent);
       if (cost !== undefined && cost !== 0) await ticket.charge(cost);
     } catch (error) {
-      this.#report(error, request, "what an answer cost could not be charged or given back");
+      this.#report(error, request, "what an answer cost could not be charged");
     }
   }
 
@@ -162,10 +184,10 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     return this.#verdict(request, asked, decision);
   }
 
-  /** A limiter that throws has failed like one that rejects. */
+  /** A limiter that throws has failed like one that rejects. Promises of another kind become ours, which adapters know. */
   #checkElsewhere(asked: CheckRequest): Promise<Decision> {
     try {
-      return this.#limiter.check(asked);
+      return Promise.resolve(this.#limiter.check(asked));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -173,7 +195,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
 
   #verdict(request: Request, asked: CheckRequest, decision: Decision): Verdict {
     const { headers: generations, onDecision } = this.#options;
-    onDecision?.(decision, request);
+    if (onDecision !== undefined) this.#tellDecision(onDecision, decision, request);
     const headers = renderHeaders(decision, { generations, random: this.#random, lowerCase: true, brief: true });
     if (decision.allowed) {
       return { kind: "passed", headers, ticket: new AdmittedRequest(this.#limiter, asked, decision) };
@@ -181,17 +203,35 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     return this.#refused(request, renderProblemBody(decision), headers, decision);
   }
 
+  #tellDecision(
+    onDecision: (decision: Decision, request: Request) => unknown,
+    decision: Decision,
+    request: Request,
+  ): void {
+    const told = onDecision(decision, request);
+    if (!isPromiseLike(told)) return;
+    told.then(undefined, (error: unknown) => this.#report(error, request, "onDecision failed"));
+  }
+
   /**
-   * The limiter threw. An address that is none counts as not known; whatever else the caller sent is answered as a bad
-   * request; what the app got wrong is the app's error. And if the limiter itself broke, in a way its policies do not cover,
-   * the request passes and somebody is told.
+   * The limiter threw. An address with a port counts as the address, and what is none as not known; whatever else the caller
+   * sent is answered as a bad request; what the app got wrong is the app's error. And if the limiter itself broke, in a way
+   * its policies do not cover, the request passes and somebody is told.
    */
   #withoutDecision(request: Request, asked: CheckRequest, error: unknown): Verdict | Promise<Verdict> {
     if (error instanceof SluiceError) {
       if (error.code !== "invalid_request") throw error;
       const { ip, ...dimensions } = asked.dimensions ?? {};
       const [problem] = error.problems;
-      if (ip !== undefined && problem?.path[1] === "ip") return this.#check(request, dimensions, asked.cost);
+      if (ip !== undefined && problem?.path[1] === "ip") {
+        const address = findClientIp({ peer: ip });
+        if (address !== undefined) return this.#check(request, { ...dimensions, ip: address }, asked.cost);
+        warnOfProcess(
+          "SLUICE_BAD_ADDRESS",
+          "what is taken for the client's address is none, so requests with such share a counter; see `trustedProxies` and `ip`",
+        );
+        return this.#check(request, dimensions, asked.cost);
+      }
       return this.#refused(request, badRequestBody(error), {}, undefined);
     }
     this.#report(error, request, "the limiter failed, and the request passed");
@@ -205,7 +245,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     decision: Decision | undefined,
   ): Refused {
     const { status = problem.status, body = problem, contentType } = this.#options.refuse?.(problem, request) ?? {};
-    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const text = withoutBody.has(status) ? "" : typeof body === "string" ? body : JSON.stringify(body);
     headers["content-type"] =
       contentType ?? (body === problem ? problemType : typeof body === "string" ? plainText : json);
     headers["cache-control"] = "no-store";
@@ -230,10 +270,16 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     const dimensions = this.#dimensions(request);
     let waiting: Promise<void>[] | undefined;
     for (const [name, read] of this.#own) {
-      const value = whenReady(read(request), (known) => setDimension(dimensions, name, known));
-      if (value !== undefined) {
+      try {
+        const value = whenReady(read(request), (known) => setDimension(dimensions, name, known));
+        if (value === undefined) continue;
         waiting ??= [];
         waiting.push(value);
+      } catch (error) {
+        if (waiting === undefined) throw error;
+        // Those that are under way may fail as well, and somebody has to hear of it.
+        waiting.push(Promise.reject(error));
+        break;
       }
     }
     return waiting === undefined ? dimensions : Promise.all(waiting).then(() => dimensions);
@@ -254,12 +300,13 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   #endpoint(request: Request): string | undefined {
     const { endpoint = "route" } = this.#options;
     if (typeof endpoint === "function") return endpoint(request);
-    return (endpoint === "route" ? this.#reader.route(request) : undefined) ?? this.#reader.path(request);
+    const route = endpoint === "route" ? this.#reader.route(request) : undefined;
+    return route ?? withoutQuery(this.#reader.path(request));
   }
 
   #ip(request: Request): string | undefined {
     const { ip, proxyHeader = "x-forwarded-for" } = this.#options;
-    if (ip !== undefined) return ip(request);
+    if (ip !== undefined) return checkAddress(ip(request));
     const trustedProxies = this.#trusted;
     if (trustedProxies === undefined) return this.#reader.ip(request);
     const peer = this.#reader.peer(request);
@@ -279,20 +326,12 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   }
 
   #report(error: unknown, request: Request, what: string): void {
-    const { onError } = this.#options;
-    if (onError === undefined) {
-      warnOfProcess("SLUICE_LIMITER_FAILED", `${what}: ${String(error)}`);
-      return;
-    }
-    try {
-      onError(error, request);
-    } catch (thrown) {
-      // After an answer there is nobody left to whom it could be thrown.
-      warnOfProcess("SLUICE_LIMITER_FAILED", `onError threw ${String(thrown)} when ${what}`);
-    }
+    reportError(this.#options.onError, error, request, "SLUICE_LIMITER_FAILED", what);
   }
 }
 
+/** What HTTP knows to have no body. The Fetch API throws where one of these is given any. */
+const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
 const plainText = "text/plain; charset=utf-8";
 const json = "application/json; charset=utf-8";
 
@@ -312,8 +351,17 @@ function whenReady<Value, Result>(
   return isPromiseLike(value) ? Promise.resolve(value).then(go) : go(value);
 }
 
-function isPromiseLike<Value>(value: Value | PromiseLike<Value>): value is PromiseLike<Value> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+/** A query says nothing about the endpoint, and may be longer than any dimension. */
+function withoutQuery(path: string | undefined): string | undefined {
+  const queryAt = path === undefined ? -1 : path.indexOf("?");
+  return queryAt === -1 ? path : path!.slice(0, queryAt);
+}
+
+/** What is no text, such as a promise of one, is the app's mistake: as no address it would be the same for everybody. */
+function checkAddress(address: unknown): string | undefined {
+  if (typeof address === "string") return address;
+  if (address === undefined || address === null) return undefined;
+  throw new TypeError(`ip must answer with a text, at once, and not with ${typeof address}`);
 }
 
 /** `createCidrSet` names what it cannot read. */

@@ -15,8 +15,8 @@ import { statusFromError } from "./grpc/status-from-error.ts";
 import type { Limits } from "./limits.ts";
 import type { RateLimitOptions } from "./rate-limit-options.ts";
 import type { RefusalBody } from "./refusal.ts";
+import { reportError } from "./report-error.ts";
 import type { Ticket } from "./ticket.ts";
-import { warnOfProcess } from "./warn-of-process.ts";
 
 export type { Limits } from "./limits.ts";
 export type { Ticket } from "./ticket.ts";
@@ -102,8 +102,7 @@ function limitCall(
       const { code, details, metadata: trailers, meant } = statusFromError(error);
       endCall(inner, code, details, trailers);
       if (meant) return;
-      if (onError !== undefined) onError(error, call);
-      else warnOfProcess("SLUICE_APP_FAILED", `a call failed in a function given to its limit: ${error}`);
+      reportError(onError, error, call, "SLUICE_APP_FAILED", "a call failed in a function given to its limit");
     };
     try {
       const verdict = gate.decide(call);

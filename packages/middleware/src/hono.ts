@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Context, Env, MiddlewareHandler } from "hono";
-import { matchedRoutes } from "hono/route";
 import type { RouterRoute } from "hono/types";
 import { findTargetHandler } from "hono/utils/handler";
 import type { StatusCode } from "hono/utils/http-status";
@@ -53,7 +52,8 @@ export function rateLimit<E extends Env = AnyEnv>(limits: Limits, options: HonoO
     const verdict: Verdict = decided instanceof Promise ? await decided : decided;
     if (verdict.kind === "skipped") return next();
     if (verdict.kind === "refused") {
-      return c.newResponse(verdict.body, verdict.status as StatusCode, { ...verdict.headers });
+      const { status, headers, body } = verdict;
+      return c.newResponse(body === "" ? null : body, status as StatusCode, { ...headers });
     }
     const { ticket, headers } = verdict;
     if (ticket !== undefined) attachTicket(c, ticket);
@@ -119,7 +119,8 @@ function replaceAnswer(c: Context, answer: Response): void {
  * with a method of its own. What is there for all methods below some path is middleware, or says no more than the path does.
  */
 function findRoute(c: Context): string | undefined {
-  const routes = matchedRoutes(c)
+  // Not by the function of `hono/route`: an app that loads Hono with `require` has another copy of it, which that one cannot read.
+  const routes = c.req.matchedRoutes
     .slice(c.req.routeIndex + 1)
     .filter(({ method, path }) => !(method === "ALL" && path.endsWith("*")) && path !== "/*");
   const route = routes.find(answers) ?? routes.findLast(({ method }) => method !== "ALL");

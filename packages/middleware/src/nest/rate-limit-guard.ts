@@ -65,6 +65,7 @@ function admit(
   if (response !== undefined) setHeaders(response, verdict);
   if (verdict.kind === "refused") {
     if (kind === "ws") return refuseClient(verdict);
+    if (kind === "http") checkAnswer(verdict);
     throw new RateLimitException(verdict);
   }
   const { ticket } = verdict;
@@ -74,6 +75,15 @@ function admit(
     whenSent(rawResponse(response), (sent) => void gate.settle(request, ticket, sent));
   }
   return true;
+}
+
+/** An answer of the app's own that cannot be sent is the app's error. Nest 10 lets requests hang whose filter throws. */
+function checkAnswer({ status, headers }: Refused): void {
+  if (!(status >= 100 && status <= 999)) throw new RangeError(`refuse must answer with a status, not with ${status}`);
+  // As Node checks it; to import that of Node would load its whole HTTP client.
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(headers["content-type"]!)) {
+    throw new TypeError("refuse must answer with a contentType that can stand in a header");
+  }
 }
 
 /** On the response of Node, so that they also go out where a handler writes to it directly. */

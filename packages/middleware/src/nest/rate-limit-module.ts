@@ -1,5 +1,15 @@
-import { type DynamicModule, type FactoryProvider, Module, type ModuleMetadata, type Provider } from "@nestjs/common";
-import { APP_FILTER, APP_GUARD, Reflector } from "@nestjs/core";
+import {
+  type DynamicModule,
+  type FactoryProvider,
+  Inject,
+  Module,
+  type ModuleMetadata,
+  type OnModuleInit,
+  type Provider,
+  Scope,
+} from "@nestjs/common";
+import { APP_FILTER, APP_GUARD, ModuleRef, ModulesContainer, Reflector } from "@nestjs/core";
+import { SluiceError } from "sluice";
 import type { Limits } from "../limits.ts";
 import type { RateLimitOptions } from "../rate-limit-options.ts";
 import type { NestRequest } from "./exchange.ts";
@@ -43,8 +53,15 @@ export interface RateLimitAsyncOptions<Request extends object = NestRequest>
  *   of `ws`. A client of `ws` does not know the headers it came with, so behind a proxy say `ip`. An event has no answer to
  *   charge by or give back for; its handler does so by `rateLimitOf(client)`.
  */
-// biome-ignore lint/complexity/noStaticOnlyClass: modules of Nest are classes.
-export class RateLimitModule {
+export class RateLimitModule implements OnModuleInit {
+  readonly #self: ModuleRef;
+  readonly #modules: ModulesContainer;
+
+  constructor(self: ModuleRef, modules: ModulesContainer) {
+    this.#self = self;
+    this.#modules = modules;
+  }
+
   static forRoot<Request extends object = NestRequest>(
     limits: Limits,
     options: RateLimitModuleOptions<Request> = {},
@@ -68,9 +85,28 @@ export class RateLimitModule {
     };
     return { ...moduleOf(provider, { everywhere }), imports };
   }
+
+  /** Keeps an app from starting whose limits would not be asked, or would begin anew with every request. */
+  onModuleInit(): void {
+    if (this.#self.introspect(RouteGates).scope !== Scope.DEFAULT) {
+      throw wrongModule("inject", "must name nothing that is made for each request: limits outlive requests");
+    }
+    if ([...this.#modules.values()].filter(({ metatype }) => metatype === RateLimitModule).length > 1) {
+      throw wrongModule(
+        "imports",
+        `must have RateLimitModule once: of two only one is asked; give all limits to it, as in forRoot(["10/s", "100/h"])`,
+      );
+    }
+  }
 }
 
 Module({})(RateLimitModule);
+Inject(ModuleRef)(RateLimitModule, undefined, 0);
+Inject(ModulesContainer)(RateLimitModule, undefined, 1);
+
+function wrongModule(name: string, message: string): SluiceError {
+  return new SluiceError("invalid_policies", `${name} ${message}`, [{ path: [name], message }]);
+}
 
 function createRouteGates<Request extends object>(settings: RateLimitSettings<Request>): RouteGates {
   const reflector = new Reflector();
@@ -78,12 +114,17 @@ function createRouteGates<Request extends object>(settings: RateLimitSettings<Re
   return new RouteGates(settings as RateLimitSettings, (target) => reflector.get(markKey, target));
 }
 
+let modulesMade = 0;
+
 function moduleOf(gates: Provider, { everywhere = true }: Everywhere): DynamicModule {
+  modulesMade += 1;
   return {
     module: RateLimitModule,
     global: true,
     providers: [
       gates,
+      // Before Nest 11, modules are the same that are written alike, and factories are, whatever limits they have.
+      { provide: "sluice:module", useValue: modulesMade },
       RateLimitGuard,
       { provide: APP_FILTER, useClass: RateLimitFilter },
       ...(everywhere ? [{ provide: APP_GUARD, useExisting: RateLimitGuard }] : []),

@@ -1,27 +1,110 @@
+import { createHash } from "node:crypto";
 import { type RedisCounters, type RedisSource, redis } from "@sluice/redis";
+import {
+  type CounterStore,
+  type Receipt,
+  type ResolvedLimit,
+  StoreUnavailable,
+  type TakeAnswer,
+  type TakeOptions,
+  type WindowReading,
+} from "sluice";
 
 /** Long enough for the first call to connect, and no request hangs for longer. */
 const deadlineMs = 1000;
 
-const opened = new WeakMap<object, RedisCounters>();
+const known = new WeakMap<object, CounterStore>();
 
 /**
  * Counters on the server of a client that the app has (ioredis, iovalkey, node-redis), by connections of their own. There is
- * one set of them for a client, however many limiters there are, and it ends with the client.
+ * one set of them for a client, however many limiters there are. It ends with the client, and begins anew with one that is
+ * connected again. A client's own prefix of keys is kept: apps that share a server by their prefixes count apart.
  */
-export function countersFromClient(client: object): RedisCounters {
-  const known = opened.get(client);
-  if (known !== undefined) return known;
-  // What is none of those clients is refused by name.
-  const counters = redis(client as RedisSource, { deadlineMs });
-  opened.set(client, counters);
-  (client as EndingClient).once?.("end", () => {
-    opened.delete(client);
-    void counters.close();
-  });
+export function countersFromClient(client: object): CounterStore {
+  let counters = known.get(client);
+  if (counters === undefined) {
+    counters = new CountersOfClient(client);
+    known.set(client, counters);
+  }
   return counters;
 }
 
-interface EndingClient {
-  once?(event: "end", listener: () => void): unknown;
+class CountersOfClient implements CounterStore {
+  readonly local = false;
+  readonly #client: LendingClient;
+  /** Undefined where the client has ended. */
+  #counters: RedisCounters | undefined;
+
+  constructor(client: LendingClient) {
+    this.#client = client;
+    this.#counters = this.#begin();
+    client.on?.("end", () => {
+      void this.close();
+      this.#counters = undefined;
+    });
+  }
+
+  async take(limits: readonly ResolvedLimit[], options?: TakeOptions): Promise<TakeAnswer> {
+    return this.#current().take(limits, options);
+  }
+
+  async peek(limits: readonly ResolvedLimit[]): Promise<TakeAnswer> {
+    return this.#current().peek(limits);
+  }
+
+  async give(receipt: Receipt): Promise<boolean> {
+    return this.#current().give(receipt);
+  }
+
+  async charge(limits: readonly ResolvedLimit[]): Promise<void> {
+    return this.#current().charge(limits);
+  }
+
+  async block(limits: readonly ResolvedLimit[], forMs: number): Promise<void> {
+    return this.#current().block(limits, forMs);
+  }
+
+  async reset(limits: readonly ResolvedLimit[]): Promise<void> {
+    return this.#current().reset(limits);
+  }
+
+  async read(limit: ResolvedLimit): Promise<readonly WindowReading[]> {
+    return this.#current().read(limit);
+  }
+
+  async close(): Promise<void> {
+    await this.#counters?.close();
+  }
+
+  #current(): RedisCounters {
+    if (this.#counters !== undefined) return this.#counters;
+    const { status, isOpen } = this.#client;
+    const isBack = status === undefined ? isOpen === true : status !== "end";
+    if (!isBack) throw new StoreUnavailable("storage_unavailable", "the client that lends its connection has ended");
+    this.#counters = this.#begin();
+    return this.#counters;
+  }
+
+  #begin(): RedisCounters {
+    // What is none of those clients is refused by name.
+    return redis(this.#client as RedisSource, { deadlineMs, prefix: prefixOf(this.#client) });
+  }
+}
+
+/** What names of keys begin with. A client's prefix that is none for counters is told by its hash. */
+function prefixOf({ options }: LendingClient): string | undefined {
+  const prefix = options?.keyPrefix || options?.redisOptions?.keyPrefix;
+  if (typeof prefix !== "string" || prefix === "") return undefined;
+  if (/^[\w.:-]{1,60}$/.test(prefix)) return `${prefix}s`;
+  return `s-${createHash("sha256").update(prefix, "utf16le").digest("base64url").slice(0, 22)}`;
+}
+
+interface LendingClient {
+  /** All of them call the prefix the same; a cluster's may stand among the options of its nodes. */
+  readonly options?: { readonly keyPrefix?: unknown; readonly redisOptions?: { readonly keyPrefix?: unknown } };
+  /** ioredis and iovalkey. */
+  readonly status?: string;
+  /** node-redis. */
+  readonly isOpen?: boolean;
+  on?(event: "end", listener: () => void): unknown;
 }

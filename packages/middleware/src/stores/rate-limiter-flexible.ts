@@ -1,5 +1,6 @@
 import { countersFromClient } from "./counters-from-client.ts";
 import { RateLimiterAbstract, type RateLimiterOptions, refuse } from "./flexible/rate-limiter-abstract.ts";
+import type { RateLimiterRes } from "./flexible/rate-limiter-res.ts";
 import { wrongOption } from "./limits-by-shape.ts";
 
 export { BurstyRateLimiter } from "./flexible/bursty-rate-limiter.ts";
@@ -47,3 +48,12 @@ export class RateLimiterRedis extends RateLimiterAbstract {
 
 /** The same, under its other name. */
 export class RateLimiterValkey extends RateLimiterRedis {}
+
+/** Their names for these, for code that was written with them. */
+export type IRateLimiterOptions = RateLimiterOptions;
+export type IRateLimiterStoreOptions = RateLimiterRedisOptions;
+export type IRateLimiterRedisOptions = RateLimiterRedisOptions;
+export type IRateLimiterValkeyOptions = RateLimiterRedisOptions;
+export type IRateLimiterRes = Partial<
+  Pick<RateLimiterRes, "remainingPoints" | "msBeforeNext" | "consumedPoints" | "isFirstInDuration">
+>;
