@@ -1,11 +1,11 @@
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
 import { rateLimit, rateLimitOf } from "@sluice/middleware/express";
 import express, { type Request } from "express";
 import manifest from "express/package.json" with { type: "json" };
 import { limit } from "sluice";
 import { describe, expect, it, vi } from "vitest";
 import { ask } from "./http-exchange.ts";
+import { listenOnLoopback } from "./listen-on-loopback.ts";
 import { describeMiddleware } from "./middleware-contract.ts";
 
 describeMiddleware({
@@ -35,16 +35,7 @@ describeMiddleware({
     });
     // Quiet: the test of a broken handler would print its error.
     app.set("env", "test");
-    const server = app.listen(0, "127.0.0.1");
-    await new Promise((resolve) => server.once("listening", resolve));
-    return {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-      close: () =>
-        new Promise<void>((resolve) => {
-          server.close(() => resolve());
-          server.closeAllConnections();
-        }),
-    };
+    return listenOnLoopback(createServer(app));
   },
 });
 
@@ -58,15 +49,14 @@ describe(`Express ${manifest.version}: the address`, () => {
     process.on("warning", hear);
     const app = express().set("trust proxy", trustProxy);
     app.use(fresh("9/h"), (_request, response) => void response.send("hello"));
-    const server = app.listen(0, "127.0.0.1");
+    const { url, close } = await listenOnLoopback(createServer(app));
     try {
-      await once(server, "listening");
-      await ask(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+      await ask(`${url}/`);
       // Warnings come a turn later.
       await new Promise((resolve) => setImmediate(resolve));
     } finally {
       process.off("warning", hear);
-      await new Promise((resolve) => server.close(resolve));
+      await close();
     }
     return codes;
   }
@@ -83,16 +73,15 @@ describe(`Express ${manifest.version}: the address`, () => {
     const limited = rateLimit(limit("1/h").by("endpoint", "ip"));
     router.get("/items/:id", limited, (request, response) => void response.send(request.params.id));
     app.use("/shop", router);
-    const server = app.listen(0, "127.0.0.1");
+    const running = await listenOnLoopback(createServer(app));
     try {
-      await once(server, "listening");
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/shop/items`;
+      const url = `${running.url}/shop/items`;
       const from = (ip: string) => ({ headers: { "x-forwarded-for": ip } });
       expect((await ask(`${url}/1`, from("192.0.2.1"))).status).toBe(200);
       expect((await ask(`${url}/2`, from("192.0.2.1"))).status).toBe(429);
       expect((await ask(`${url}/2`, from("192.0.2.2"))).status).toBe(200);
     } finally {
-      await new Promise((resolve) => server.close(resolve));
+      await running.close();
     }
   });
 });

@@ -4,6 +4,7 @@ import { pathOfUrl } from "./fetch/path-of-url.ts";
 import { watchAnswer } from "./fetch/watch-answer.ts";
 import { withHeaders } from "./fetch/with-headers.ts";
 import { createGate, type Gate, type Passed, type Refused, type Verdict } from "./gate.ts";
+import { isPromiseLike } from "./is-promise-like.ts";
 import type { Limits } from "./limits.ts";
 import type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 
@@ -120,12 +121,8 @@ function passOn<Answered extends Answer>(
   } catch (error) {
     return failed(error);
   }
-  return isPromise(answer) ? answer.then(answered, failed) : answered(answer);
-}
-
-/** Handlers may come from another realm, with promises of its own. */
-function isPromise<Value>(value: Value | Promise<Value>): value is Promise<Value> {
-  return typeof (value as { readonly then?: unknown } | undefined)?.then === "function";
+  // Handlers may come from another realm, with promises of its own.
+  return isPromiseLike(answer) ? Promise.resolve(answer).then(answered, failed) : answered(answer);
 }
 
 function renderRefusal({ method }: Request, { status, headers, body }: Refused): Response {

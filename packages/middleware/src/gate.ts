@@ -1,15 +1,6 @@
-import {
-  type CheckRequest,
-  type CidrSet,
-  createCidrSet,
-  type Decision,
-  findClientIp,
-  renderHeaders,
-  renderProblemBody,
-  SluiceError,
-  type TrustedProxies,
-} from "sluice";
+import { type CheckRequest, type Decision, findClientIp, renderHeaders, renderProblemBody, SluiceError } from "sluice";
 import { checkOptions } from "./check-options.ts";
+import { type AddressReader, createAddressFinder } from "./find-address.ts";
 import { isPromiseLike } from "./is-promise-like.ts";
 import { type AskedLimiter, type Limits, limiterFrom } from "./limits.ts";
 import type { DimensionValue, RateLimitOptions, Sent } from "./rate-limit-options.ts";
@@ -20,17 +11,12 @@ import { AdmittedRequest, type Ticket } from "./ticket.ts";
 import { warnOfProcess } from "./warn-of-process.ts";
 
 /** How an adapter reads its requests. */
-export interface RequestReader<Request> {
+export interface RequestReader<Request> extends AddressReader<Request> {
   method(request: Request): string | undefined;
   /** The path as it was sent, with or without its query. */
   path(request: Request): string | undefined;
   /** The pattern of the route, where the framework has found one by now: `/orders/:id`. */
   route(request: Request): string | undefined;
-  /** The address at the other end of the connection. */
-  peer(request: Request): string | undefined;
-  /** The client's address as the framework found it by its own settings; where it has none, `peer` again. */
-  ip(request: Request): string | undefined;
-  header(request: Request, name: string): string | readonly string[] | undefined;
 }
 
 /** Nobody was asked. */
@@ -95,7 +81,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   readonly #limiter: AskedLimiter;
   readonly #options: RateLimitOptions<Request, Answer>;
   readonly #own: readonly (readonly [string, (request: Request) => DimensionValue | Promise<DimensionValue>])[];
-  readonly #trusted: TrustedProxies | undefined;
+  readonly #findAddress: (request: Request) => string | undefined;
   readonly #random: () => number;
   #asks: RequestNeeds;
   #needsOf: AskedLimiter["snapshot"];
@@ -105,7 +91,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     this.#limiter = limiter;
     this.#options = options;
     this.#own = Object.entries(options.dimensions ?? {});
-    this.#trusted = trustedProxiesFrom(options.trustedProxies);
+    this.#findAddress = createAddressFinder(reader, options);
     this.#random = options.random ?? Math.random;
     this.#asks = needsOf(limiter, options.domain);
     this.#needsOf = limiter.snapshot;
@@ -260,7 +246,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     const method = asks.forMethod ? this.#reader.method(request) : undefined;
     if (method !== undefined) dimensions.method = method;
     if (!asks.forAddress) return dimensions;
-    const ip = this.#ip(request);
+    const ip = this.#findAddress(request);
     if (ip !== undefined) dimensions.ip = ip;
     else this.#warnOfAddress();
     return dimensions;
@@ -304,20 +290,6 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     return route ?? withoutQuery(this.#reader.path(request));
   }
 
-  #ip(request: Request): string | undefined {
-    const { ip, proxyHeader = "x-forwarded-for" } = this.#options;
-    if (ip !== undefined) return checkAddress(ip(request));
-    const trustedProxies = this.#trusted;
-    if (trustedProxies === undefined) return this.#reader.ip(request);
-    const peer = this.#reader.peer(request);
-    const header = this.#reader.header(request, proxyHeader);
-    return findClientIp({
-      peer,
-      trustedProxies,
-      ...(proxyHeader === "forwarded" ? { forwarded: header } : { forwardedFor: header }),
-    });
-  }
-
   #warnOfAddress(): void {
     warnOfProcess(
       "SLUICE_NO_ADDRESS",
@@ -355,20 +327,4 @@ function whenReady<Value, Result>(
 function withoutQuery(path: string | undefined): string | undefined {
   const queryAt = path === undefined ? -1 : path.indexOf("?");
   return queryAt === -1 ? path : path!.slice(0, queryAt);
-}
-
-/** What is no text, such as a promise of one, is the app's mistake: as no address it would be the same for everybody. */
-function checkAddress(address: unknown): string | undefined {
-  if (typeof address === "string") return address;
-  if (address === undefined || address === null) return undefined;
-  throw new TypeError(`ip must answer with a text, at once, and not with ${typeof address}`);
-}
-
-/** `createCidrSet` names what it cannot read. */
-function trustedProxiesFrom(proxies: readonly string[] | number | undefined): TrustedProxies | undefined {
-  if (proxies === undefined) return undefined;
-  if (typeof proxies !== "number") return createCidrSet(proxies) satisfies CidrSet;
-  if (Number.isInteger(proxies) && proxies >= 0 && proxies <= 64) return { hops: proxies };
-  const message = `must be addresses of proxies, or their number from 0 to 64, not ${proxies}`;
-  throw new SluiceError("invalid_policies", `trustedProxies ${message}`, [{ path: ["trustedProxies"], message }]);
 }

@@ -18,18 +18,20 @@ export type AskedLimiter = Pick<Limiter, "check" | "charge" | "give"> &
  */
 export type Limits = string | readonly string[] | OneLimit | AskedLimiter | LimiterOptions;
 
+const oneLineNames = ["name", "counters", "algorithm", "onFailure", "blockFor"] as const;
+
 /** How limits in one line are counted; see `LimitOptions`. A limit or limiter has said so itself. */
-export type OneLineOptions = Pick<LimitOptions, "name" | "counters" | "algorithm" | "onFailure" | "blockFor">;
+export type OneLineOptions = Pick<LimitOptions, (typeof oneLineNames)[number]>;
 
 export function limiterFrom(limits: Limits, options: OneLineOptions): AskedLimiter {
-  if (typeof limits === "string" || Array.isArray(limits)) return limit(limits, oneLine(options)).by("ip").limiter;
+  if (typeof limits === "string" || Array.isArray(limits)) return limit(limits, options).by("ip").limiter;
   if (typeof limits !== "object" || limits === null) {
     throw new SluiceError(
       "invalid_policies",
       `the limits must be a text such as 100/m, a limit, a limiter or policies`,
     );
   }
-  for (const name of ["name", "counters", "algorithm", "onFailure", "blockFor"] as const) {
+  for (const name of oneLineNames) {
     if (options[name] === undefined) continue;
     const message = "belongs to limits in one line; say it where the limit or the limiter is made";
     throw new SluiceError("invalid_policies", `${name} ${message}`, [{ path: [name], message }]);
@@ -37,8 +39,4 @@ export function limiterFrom(limits: Limits, options: OneLineOptions): AskedLimit
   if ("limiter" in limits) return limits.limiter;
   if ("check" in limits) return limits;
   return createLimiter(limits as LimiterOptions);
-}
-
-function oneLine({ name, counters, algorithm, onFailure, blockFor }: OneLineOptions): LimitOptions {
-  return { name, counters, algorithm, onFailure, blockFor };
 }
