@@ -44,7 +44,7 @@ export default defineConfig({
         plugins: [onOldestMajors],
         test: {
           name: "oldest",
-          include: ["tests/frameworks/*.test.ts"],
+          include: ["tests/frameworks/*.test.ts", "tests/remote/asking.test.ts", "tests/remote/network.test.ts"],
           // There is one major of Next, and building an app takes a while.
           exclude: [...exclude, "tests/frameworks/next.test.ts"],
           provide: { majors: "oldest" },

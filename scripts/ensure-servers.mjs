@@ -15,10 +15,12 @@ import path from "node:path";
 import { exitCodeOfSignal } from "./ensure-installed.mjs";
 
 /**
- * A program that tests start, and the Debian package of the same name that brings it.
+ * A program that tests start, and the Debian package that brings it.
  *
  * @typedef {object} Program
  * @property {string} name
+ * @property {string} [package] absent: its name
+ * @property {true} [debian] whether it must be Debian's own, for what Debian brings with it
  * @property {readonly string[]} versionArgs what makes it print its version
  * @property {RegExp} version major and minor in what it prints; another product under its name does not match
  * @property {readonly [major: number, minor: number]} oldest
@@ -29,9 +31,56 @@ export const programs = [
   { name: "valkey-server", versionArgs: ["--version"], version: /^Valkey server v=(\d+)\.(\d+)/, oldest: [8, 0] },
   { name: "redis-server", versionArgs: ["--version"], version: /^Redis server v=(\d+)\.(\d+)/, oldest: [7, 0] },
   { name: "openssl", versionArgs: ["version"], version: /^OpenSSL (\d+)\.(\d+)/, oldest: [3, 0] },
+  {
+    name: "redis-cli",
+    package: "redis-tools",
+    versionArgs: ["--version"],
+    version: /^redis-cli (\d+)\.(\d+)/,
+    oldest: [7, 0],
+  },
+  {
+    name: "nginx",
+    package: "nginx-light",
+    versionArgs: ["-v"],
+    version: /^nginx version: nginx\/(\d+)\.(\d+)/,
+    oldest: [1, 22],
+  },
+  { name: "caddy", versionArgs: ["version"], version: /^v?(\d+)\.(\d+)/, oldest: [2, 6] },
+  { name: "curl", versionArgs: ["--version"], version: /^curl (\d+)\.(\d+)/, oldest: [7, 88] },
+  {
+    name: "h2load",
+    package: "nghttp2-client",
+    versionArgs: ["--version"],
+    version: /^h2load nghttp2\/(\d+)\.(\d+)/,
+    oldest: [1, 52],
+  },
+  {
+    name: "promtool",
+    package: "prometheus",
+    versionArgs: ["--version"],
+    version: /^promtool, version (\d+)\.(\d+)/,
+    oldest: [2, 42],
+  },
+  {
+    name: "python3",
+    package: "python3-grpcio",
+    debian: true,
+    versionArgs: ["-c", "import grpc; print('grpcio', grpc.__version__)"],
+    version: /^grpcio (\d+)\.(\d+)/,
+    oldest: [1, 51],
+  },
+  // What benchmarks send load with.
+  { name: "wrk", versionArgs: ["-v"], version: /^wrk (?:debian\/)?(\d+)\.(\d+)/, oldest: [4, 1] },
+  {
+    name: "redis-benchmark",
+    package: "redis-tools",
+    versionArgs: ["--version"],
+    version: /^redis-benchmark (\d+)\.(\d+)/,
+    oldest: [7, 0],
+  },
 ];
 
-const systemFolder = "/usr/bin";
+const systemFolders = ["/usr/bin", "/usr/sbin"];
 const aptFolder = "/etc/apt";
 /** Packages ask it whether they may start their service; 101 says no. */
 const servicePolicy = "/usr/sbin/policy-rc.d";
@@ -50,7 +99,7 @@ export async function ensureServers() {
   if (lacking.length === 0) return;
   const canInstall = process.getuid?.() === 0 && findProgram("apt-get") !== undefined;
   if (!canInstall) throw new ServersError(adviceFor(lacking));
-  const output = await install(lacking.map(({ program }) => program.name));
+  const output = await install(lacking.map(({ program }) => packageOf(program)));
   const stillLacking = findLacking(programs, printedVersion);
   if (stillLacking.length > 0) throw new ServersError(`${output.trim()}\n\n${adviceFor(stillLacking)}`);
 }
@@ -88,7 +137,7 @@ function whyUnfit({ name, version, oldest }, printed) {
  */
 export function adviceFor(lacking) {
   const reasons = lacking.map(({ reason }) => reason).join("; ");
-  const wishes = lacking.map(({ program }) => `${program.name} ${program.oldest.join(".")} or later`).join(", ");
+  const wishes = lacking.map(({ program }) => `${packageOf(program)} ${program.oldest.join(".")} or later`).join(", ");
   return (
     `Tests speak to real servers, and fail without them: ${reasons}. As root on Debian, npm test installs them by apt-get, ` +
     `from the suites that the machine uses and their backports. Do so, or install ${wishes}, and run this again.`
@@ -96,15 +145,21 @@ export function adviceFor(lacking) {
 }
 
 /** @param {Program} program */
-function printedVersion({ name, versionArgs }) {
-  const file = findProgram(name);
-  // It may not start at all; then it prints nothing.
-  return file === undefined ? undefined : (spawnSync(file, versionArgs, { encoding: "utf8" }).stdout ?? "");
+function packageOf({ name, package: brings = name }) {
+  return brings;
+}
+
+/** @param {Program} program */
+function printedVersion({ name, versionArgs, debian }) {
+  const file = findProgram(name, debian ? systemFolders : undefined);
+  if (file === undefined) return undefined;
+  const { stdout, stderr } = spawnSync(file, versionArgs, { encoding: "utf8" });
+  // nginx tells its version on stderr. It may not start at all; then it prints nothing.
+  return stdout || stderr || "";
 }
 
 /** @param {string} name */
-function findProgram(name) {
-  const folders = [...(process.env.PATH ?? "").split(path.delimiter), systemFolder];
+function findProgram(name, folders = [...(process.env.PATH ?? "").split(path.delimiter), ...systemFolders]) {
   return folders.map((folder) => path.join(folder, name)).find((file) => existsSync(file));
 }
 

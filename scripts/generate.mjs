@@ -1,6 +1,6 @@
 // npm run generate: writes every file that is made from source. With --check it only tells which are stale.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { ensureInstalledOrExit, repositoryRoot } from "./ensure-installed.mjs";
@@ -8,9 +8,13 @@ import { environmentFor, findNodeOrExit } from "./runtime.mjs";
 
 /**
  * One row per generated file: `render` is a function without parameters, exported by the module `from`, that returns
- * (or promises) the file's text, or a value to be written as JSON.
+ * (or promises) the file's text, or a value to be written as JSON. For a folder it returns the text of each file in it, by
+ * path.
+ *
+ * @type {readonly ({ from: string, render: string } & ({ file: string } | { folder: string }))[]}
  */
 const generated = [
+  { folder: "packages/protocol/src/generated", from: "scripts/render-protocol.mjs", render: "renderProtocol" },
   { file: "docs/policy.schema.json", from: "packages/core/src/index.ts", render: "policyFileSchema" },
   { file: "packages/redis/src/scripts.generated.ts", from: "scripts/embed-lua.mjs", render: "renderScripts" },
   { file: "tests/repository/public-surface.txt", from: "tests/repository/public-surface.ts", render: "renderSurface" },
@@ -29,7 +33,9 @@ await ensureInstalledOrExit();
 const node = findNodeOrExit();
 let failures = 0;
 
-for (const { file, from, render } of generated) {
+for (const row of generated) {
+  const { from, render } = row;
+  const made = "file" in row ? row.file : row.folder;
   const url = pathToFileURL(path.join(repositoryRoot, from)).href;
   const { status, stdout, stderr } = spawnSync(
     node,
@@ -42,20 +48,18 @@ for (const { file, from, render } of generated) {
     },
   );
   if (status !== 0) {
-    process.stderr.write(`${file} cannot be made from ${from}:\n${stderr}\n`);
+    process.stderr.write(`${made} cannot be made from ${from}:\n${stderr}\n`);
     failures += 1;
     continue;
   }
-  const target = path.join(repositoryRoot, file);
-  if (stdout === readIfPresent(target)) continue;
-  if (check) {
-    process.stderr.write(`${file} is stale: run \`npm run generate\` and commit it.\n`);
-    failures += 1;
-  } else {
-    mkdirSync(path.dirname(target), { recursive: true });
-    writeFileSync(target, stdout);
-    process.stdout.write(`wrote ${file}\n`);
+  if ("file" in row) {
+    put(made, stdout);
+    continue;
   }
+  /** @type {Record<string, string>} */
+  const texts = JSON.parse(stdout);
+  for (const [file, text] of Object.entries(texts)) put(`${made}/${file}`, text);
+  for (const file of filesIn(made)) if (!(file in texts)) remove(`${made}/${file}`);
 }
 process.exitCode = failures === 0 ? 0 : 1;
 
@@ -66,4 +70,43 @@ function readIfPresent(file) {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * @param {string} file
+ * @param {string} text
+ */
+function put(file, text) {
+  const target = path.join(repositoryRoot, file);
+  if (text === readIfPresent(target)) return;
+  if (check) return stale(file);
+  mkdirSync(path.dirname(target), { recursive: true });
+  writeFileSync(target, text);
+  process.stdout.write(`wrote ${file}\n`);
+}
+
+/** @param {string} file */
+function remove(file) {
+  if (check) return stale(file);
+  rmSync(path.join(repositoryRoot, file));
+  process.stdout.write(`removed ${file}\n`);
+}
+
+/** @param {string} file */
+function stale(file) {
+  process.stderr.write(`${file} is stale: run \`npm run generate\` and commit it.\n`);
+  failures += 1;
+}
+
+/**
+ * Paths of all files below a folder.
+ *
+ * @param {string} folder
+ */
+function filesIn(folder) {
+  const from = path.join(repositoryRoot, folder);
+  if (!existsSync(from)) return [];
+  return readdirSync(from, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(from, path.join(entry.parentPath, entry.name)).replaceAll(path.sep, "/"));
 }

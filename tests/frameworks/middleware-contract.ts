@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import type { Limits } from "@sluice/middleware";
 import { RedisCounters } from "@sluice/redis";
 import { startServer, type TestServer } from "@sluice/test-servers";
-import { createLimiter, type Decision, limit } from "sluice";
+import { createLimiter, type Decision, limit, SluiceError } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { AnyOptions, FrameworkUnderTest, RunningApp } from "./framework-under-test.ts";
 import { ask, statusesOf } from "./http-exchange.ts";
@@ -352,6 +352,16 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
         expect((await ask(`${url}/hello`)).text).toBe("hello");
       }
       expect(errors).toEqual([broken, broken]);
+    });
+
+    it("lets requests pass when a limiter elsewhere does not know us any more, and tells who listens", async () => {
+      const errors: unknown[] = [];
+      const revoked = new SluiceError("unauthenticated", "the token is not known");
+      const { charge, give } = createLimiter();
+      const check = (): Promise<never> => Promise.reject(revoked);
+      const url = await start({ check, charge, give }, { onError: (error) => errors.push(error) });
+      expect((await ask(`${url}/hello`)).text).toBe("hello");
+      expect(errors).toEqual([revoked]);
     });
 
     it("hands errors of the app's own functions to the app", async () => {

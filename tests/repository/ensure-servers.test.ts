@@ -5,6 +5,15 @@ const fit: Readonly<Record<string, string>> = {
   "valkey-server": "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=39f7\n",
   "redis-server": "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=e08d\n",
   openssl: "OpenSSL 3.0.19 27 Jan 2026 (Library: OpenSSL 3.0.19 27 Jan 2026)\n",
+  "redis-cli": "redis-cli 7.0.15\n",
+  nginx: "nginx version: nginx/1.22.1\n",
+  caddy: "2.6.2\n",
+  curl: "curl 7.88.1 (x86_64-pc-linux-gnu) libcurl/7.88.1 OpenSSL/3.0.19\nRelease-Date: 2023-02-20\n",
+  h2load: "h2load nghttp2/1.52.0\n",
+  promtool: "promtool, version 2.42.0+ds (branch: debian/sid, revision: 2.42.0+ds-5+b5)\n",
+  python3: "grpcio 1.51.1\n",
+  wrk: "wrk debian/4.1.0-3+b2 [epoll] Copyright (C) 2012 Will Glozer\n",
+  "redis-benchmark": "redis-benchmark 7.0.15\n",
 };
 
 function reasonsFor(printed: Readonly<Record<string, string | undefined>>): readonly string[] {
@@ -27,7 +36,7 @@ describe("the servers that tests need", () => {
 
   it("are told by name when they are missing", () => {
     expect(reasonsFor({ ...fit, "valkey-server": undefined })).toEqual(["valkey-server is missing"]);
-    expect(reasonsFor({})).toEqual(["valkey-server is missing", "redis-server is missing", "openssl is missing"]);
+    expect(reasonsFor({})).toEqual(Object.keys(fit).map((name) => `${name} is missing`));
   });
 
   it("are not good enough when they are old", () => {

@@ -5,6 +5,8 @@ const emptyWords = new Set(["util", "utils", "helper", "helpers", "common", "mis
 export function findPoorNames(files: Iterable<string>): readonly string[] {
   const problems: string[] = [];
   for (const file of files) {
+    // Paths of other people's protocols, and what is generated from them.
+    if (/^packages\/protocol\/(proto|src\/generated)\//.test(file)) continue;
     const words = file
       .replaceAll(/([a-z])([A-Z])/g, "$1-$2")
       .toLowerCase()

@@ -24,7 +24,7 @@ afterEach(() => {
 function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<number | null> {
   child = spawn(process.execPath, args, {
     cwd: repositoryRoot,
-    env: { PATH: process.env.PATH, CI: "true", ...env },
+    env: { PATH: process.env.PATH, CI: "true", SLUICE_GRPC_PORT: "0", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   for (const stream of [child.stdout, child.stderr]) {

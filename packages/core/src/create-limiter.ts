@@ -26,9 +26,11 @@ import { SluiceError } from "./errors.ts";
 import { explain } from "./explain.ts";
 import { isLocalReceipt, LocalCounters } from "./failing/local-counters.ts";
 import { resolveLocal } from "./failing/resolve-local.ts";
-import type { Explanation, Limiter, LimiterOptions, SnapshotInfo } from "./limiter.ts";
+import type { Explanation, Limiter, LimiterOptions, SnapshotInfo, TogetherOptions } from "./limiter.ts";
 import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
 import { candidatesFor } from "./match/find-candidates.ts";
+import { onlyGivenLimit } from "./match/given-limits.ts";
+import { joinResolutions } from "./match/join-resolutions.ts";
 import { type Refusal, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
@@ -57,6 +59,7 @@ class SluiceLimiter implements Limiter {
   readonly #epochMs: () => number;
   readonly #states = new SubjectStates();
   readonly #previewCacheMs: number;
+  readonly #onPreviewHit: (() => void) | undefined;
   readonly #ipv6PrefixBits: number;
   readonly #previews = new ExpiringMap<{ readonly answer: TakeAnswer; readonly askedMs: number }>(maxPreviews);
   /** For policies that fail `local`; there from the first outage on. */
@@ -74,6 +77,7 @@ class SluiceLimiter implements Limiter {
       options.previewCacheMs ?? (this.counters.local ? 0 : maxPreviewCacheMs),
       maxPreviewCacheMs,
     );
+    this.#onPreviewHit = options.onPreviewHit;
     this.#snapshot = new Snapshot(policySetFrom(options.policies ?? { policies: [] }), 1, this.#ipv6PrefixBits);
   }
 
@@ -125,7 +129,7 @@ class SluiceLimiter implements Limiter {
     const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
     const asked: ResolvedLimit = { limit, windows: limit.windows, subject, cost, group: 0 };
     const snapshot = this.#snapshot;
-    return this.#takeElsewhere(asked).then(
+    return this.#takeElsewhere(asked, request.deadlineMs).then(
       ({ outcomes, atMs }) =>
         this.#spokenBy(limit, outcomes[0]!.window, subject, cost, outcomes[0]!, atMs, noShadow, nothingAsked),
       (error: unknown) =>
@@ -133,9 +137,9 @@ class SluiceLimiter implements Limiter {
     );
   }
 
-  #takeElsewhere(asked: ResolvedLimit): Promise<TakeAnswer> {
+  #takeElsewhere(asked: ResolvedLimit, deadlineMs: number | undefined): Promise<TakeAnswer> {
     try {
-      const answer = this.counters.take([asked]);
+      const answer = this.counters.take([asked], deadlineMs === undefined ? undefined : { deadlineMs });
       return answer instanceof Promise ? answer : Promise.resolve(answer);
     } catch (error) {
       return Promise.reject(error);
@@ -147,6 +151,7 @@ class SluiceLimiter implements Limiter {
     if (request.policies !== undefined || request.id !== undefined || request.preview === true) return undefined;
     if (request.details === true || request.receipt === true || request.dimensions === undefined) return undefined;
     const { dimensions } = request;
+    if (request.limits !== undefined) return onlyGivenLimit(request.limits);
     const snapshot = this.#snapshot;
     const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
     if (!match.settled) return undefined;
@@ -168,6 +173,39 @@ class SluiceLimiter implements Limiter {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  checkTogether(
+    requests: readonly CheckRequest[],
+    options: TogetherOptions = {},
+  ): readonly Decision[] | Promise<readonly Decision[]> {
+    validateRequest(options);
+    const parts = requests.map((request, i) => partOf(request, options, i));
+    const resolutions = parts.map((part) => resolve(this.#snapshot, this.subjects, part, this.#epochMs));
+    const { limits, places } = joinResolutions(resolutions, (i) => parts[i]!.cost === 0);
+    const decisions = (answer: TakeAnswer | undefined): readonly Decision[] =>
+      parts.map((part, i) => this.#decision(part, resolutions[i]!, answer && answerAt(answer, places[i]!)));
+    const withoutCounters = (error: unknown): readonly Decision[] =>
+      parts.map((part, i) => this.#withoutCounters(part, resolutions[i]!, error));
+    // Where one is denied by name nothing is taken, but the others still tell how they stand.
+    const refused = resolutions.some(({ refusals }) => isRefused(refusals));
+    try {
+      const answer = this.#askTogether(limits, options, refused);
+      return answer instanceof Promise ? answer.then(decisions, withoutCounters) : decisions(answer);
+    } catch (error) {
+      const answers = withoutCounters(error);
+      return this.counters.local ? answers : Promise.resolve(answers);
+    }
+  }
+
+  #askTogether(
+    limits: readonly ResolvedLimit[],
+    options: TogetherOptions,
+    refused: boolean,
+  ): TakeAnswer | Promise<TakeAnswer> | undefined {
+    if (limits.length === 0) return undefined;
+    if (options.preview === true || refused) return this.counters.peek(limits, options);
+    return this.counters.take(limits, takeOptionsOf(options, limits));
   }
 
   peek(request: CheckRequest): Promise<Decision> {
@@ -235,7 +273,7 @@ class SluiceLimiter implements Limiter {
   #ask(request: CheckRequest, resolution: Resolution): TakeAnswer | Promise<TakeAnswer> | undefined {
     const { limits, refusals } = resolution;
     if (limits.length === 0 || isRefused(refusals)) return undefined;
-    if (request.preview === true) return this.#peek(limits);
+    if (request.preview === true) return this.#peek(limits, request);
     return this.counters.take(limits, takeOptionsOf(request, limits));
   }
 
@@ -248,20 +286,23 @@ class SluiceLimiter implements Limiter {
     }
   }
 
-  #peek(limits: readonly ResolvedLimit[]): TakeAnswer | Promise<TakeAnswer> {
-    if (this.#previewCacheMs === 0) return this.counters.peek(limits);
+  #peek(limits: readonly ResolvedLimit[], { deadlineMs }: CheckRequest): TakeAnswer | Promise<TakeAnswer> {
+    if (this.#previewCacheMs === 0) return this.counters.peek(limits, { deadlineMs });
     const key = previewKeyOf(limits);
     const nowMs = this.#clock.nowMs();
     const known = this.#previews.find(key, nowMs);
     // A preview from after now was made before the clock stepped back.
-    if (known !== undefined && known.askedMs <= nowMs) return known.answer;
+    if (known !== undefined && known.askedMs <= nowMs) {
+      this.#onPreviewHit?.();
+      return known.answer;
+    }
     const snapshot = this.#snapshot;
     const remember = (answer: TakeAnswer): TakeAnswer => {
       const preview = { answer, askedMs: nowMs };
       if (snapshot === this.#snapshot) this.#previews.set(key, preview, nowMs + this.#previewCacheMs, nowMs);
       return answer;
     };
-    const answer = this.counters.peek(limits);
+    const answer = this.counters.peek(limits, { deadlineMs });
     return answer instanceof Promise ? answer.then(remember) : remember(answer);
   }
 
@@ -307,7 +348,12 @@ class SluiceLimiter implements Limiter {
     const { outcomes } = answer;
     const shadow = shadowOf(limits, refusals, answer);
     const speaking = findSpeaking(limits, outcomes);
-    if (speaking === undefined) return unlimitedDecision(request, resolution.applied, shadow);
+    if (speaking === undefined) {
+      const unlimited = unlimitedDecision(request, resolution.applied, shadow);
+      // What policies in shadow mode would say is told to who asks for every limit.
+      if (request.details !== true) return unlimited;
+      return { ...unlimited, limits: limits.map((one, i) => limitDecision(one, outcomes[i]!)) };
+    }
     const { limit, subject, cost } = speaking.limit;
     const { window } = speaking.outcome;
     const asked = { preview, replayed: answer.replayed };
@@ -387,9 +433,28 @@ function isRefused(refusals: readonly Refusal[]): boolean {
 }
 
 function takeOptionsOf(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeOptions | undefined {
-  const { id, idTtlMs, receipt } = request;
-  if (id === undefined && receipt !== true) return undefined;
-  return { id, idTtlMs, fingerprint: id === undefined ? undefined : fingerprintOf(limits), receipt };
+  const { id, idTtlMs, receipt, deadlineMs } = request;
+  if (id === undefined && receipt !== true) return deadlineMs === undefined ? undefined : { deadlineMs };
+  return { id, idTtlMs, fingerprint: id === undefined ? undefined : fingerprintOf(limits), receipt, deadlineMs };
+}
+
+/** One request of several, as it is decided: what is asked of all of them holds for it. */
+function partOf(request: CheckRequest, { preview }: TogetherOptions, index: number): CheckRequest {
+  for (const field of ["id", "idTtlMs", "preview", "deadlineMs", "receipt"] as const) {
+    if (request[field] === undefined) continue;
+    const message = "is asked of all requests together, not of one of them";
+    throw new SluiceError("invalid_request", `requests[${index}].${field} ${message}`, [
+      { path: ["requests", index, field], message },
+    ]);
+  }
+  const part = preview === true ? { ...request, preview } : request;
+  validateRequest(part);
+  return part;
+}
+
+/** What an answer to several requests is to one of them. */
+function answerAt(answer: TakeAnswer, places: readonly number[]): TakeAnswer {
+  return { ...answer, outcomes: places.map((place) => answer.outcomes[place]!) };
 }
 
 function checkedPrefix(bits: number): number {

@@ -10,7 +10,10 @@ export const errorCodes = [
   "not_local",
   "body_too_large",
   "not_found",
+  "unauthenticated",
+  "permission_denied",
   "not_ready",
+  "overloaded",
   "store_unavailable",
   "internal",
 ] as const;

@@ -31,6 +31,8 @@ export {
 } from "./limit.ts";
 export type * from "./limiter.ts";
 export type { CalendarWindow, CompiledLimit, CompiledWindow, CounterKind } from "./match/compiled.ts";
+export { type FoundDescriptor, findDescriptor, hasDescriptors } from "./match/find-descriptor.ts";
+export type * from "./policy/descriptor.ts";
 export { lintPolicies } from "./policy/lint-policies.ts";
 export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
 export { defaultPolicy, parsePolicies } from "./policy/parse-policies.ts";
@@ -41,14 +43,17 @@ export { policyFileSchema } from "./policy/policy-schema.ts";
 export { renderWindow } from "./policy/render-window.ts";
 export {
   type CheckRequest,
+  type GivenLimit,
   maxBlockMs,
   maxCost,
+  maxDeadlineMs,
   maxDimensionLength,
   maxDimensions,
   maxIdLength,
   maxIdTtlMs,
   maxNamedPolicies,
 } from "./request/check-request.ts";
+export { validateRequest } from "./request/validate-request.ts";
 export { byType, listOf, oneOrMany } from "./shape/list-shapes.ts";
 export { mapOf, objectOf, openObjectOf } from "./shape/object-shapes.ts";
 export {

@@ -16,7 +16,12 @@ export interface LimiterOptions {
   readonly ipv6PrefixBits?: number;
   /** How long a preview may be answered from memory. 0 … 50; absent: 50, and 0 where counters are local. */
   readonly previewCacheMs?: number;
+  /** Hears of every preview that was answered from memory. */
+  readonly onPreviewHit?: (() => void) | undefined;
 }
+
+/** What is asked of several requests together. */
+export type TogetherOptions = Pick<CheckRequest, "id" | "idTtlMs" | "preview" | "deadlineMs">;
 
 /** Policies at one generation: replaced whole, never edited. */
 export interface SnapshotInfo {
@@ -33,6 +38,16 @@ export interface Limiter {
   check(request: CheckRequest): Promise<Decision>;
   /** `check` without a turn of the event loop; throws `not_local` where counters are not in this process. */
   checkSync(request: CheckRequest): Decision;
+  /**
+   * Decides several requests together: all of them are charged, or none is. Each is answered for itself; where one is
+   * denied, the others say how they stood. At once where counters are in this process. While counters cannot be asked, each is
+   * answered as its own policies say. Ids, previews and deadlines are those of `options`, not of single requests; there
+   * are no receipts.
+   */
+  checkTogether(
+    requests: readonly CheckRequest[],
+    options?: TogetherOptions,
+  ): readonly Decision[] | Promise<readonly Decision[]>;
   /** `check` as a preview: the same answer, and nothing is taken. */
   peek(request: CheckRequest): Promise<Decision>;
   /** Gives a take back by its receipt. False when it was void: given already, too late, or reset since. */

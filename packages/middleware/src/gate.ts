@@ -1,4 +1,12 @@
-import { type CheckRequest, type Decision, findClientIp, renderHeaders, renderProblemBody, SluiceError } from "sluice";
+import {
+  type CheckRequest,
+  type Decision,
+  type ErrorCode,
+  findClientIp,
+  renderHeaders,
+  renderProblemBody,
+  SluiceError,
+} from "sluice";
 import { checkOptions } from "./check-options.ts";
 import { type AddressReader, createAddressFinder } from "./find-address.ts";
 import { isPromiseLike } from "./is-promise-like.ts";
@@ -205,7 +213,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
    * its policies do not cover, the request passes and somebody is told.
    */
   #withoutDecision(request: Request, asked: CheckRequest, error: unknown): Verdict | Promise<Verdict> {
-    if (error instanceof SluiceError) {
+    if (error instanceof SluiceError && !brokenCodes.has(error.code)) {
       if (error.code !== "invalid_request") throw error;
       const { ip, ...dimensions } = asked.dimensions ?? {};
       const [problem] = error.problems;
@@ -301,6 +309,15 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     reportError(this.#options.onError, error, request, "SLUICE_LIMITER_FAILED", what);
   }
 }
+
+/** What a limiter elsewhere refuses although neither the request nor the app's options are at fault: a revoked token, say. */
+const brokenCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "unauthenticated",
+  "permission_denied",
+  "not_ready",
+  "overloaded",
+  "internal",
+]);
 
 /** What HTTP knows to have no body. The Fetch API throws where one of these is given any. */
 const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);

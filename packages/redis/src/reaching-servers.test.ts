@@ -193,6 +193,7 @@ describe.each(flavors)("%s servers under Sentinels", (flavor) => {
       kind: "moved",
       description: `the primary is ${next.host}:${next.port} now, and was ${old.host}:${old.port}`,
     });
+    expect(store.stats.moves).toBe(1);
 
     // The old one comes back as a replica, which nobody asks.
     await old.restart();

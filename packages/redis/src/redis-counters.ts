@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import {
   type CircuitBreakerOptions,
   type CounterStore,
+  type PeekOptions,
   type Receipt,
   type ResolvedLimit,
   SluiceError,
@@ -13,7 +14,7 @@ import {
 import { readingsOf } from "./ask/decode-reply.ts";
 import { blockKey } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
-import type { Operation, Question } from "./ask/question.ts";
+import type { Answer, Operation, Question } from "./ask/question.ts";
 import { callScript } from "./ask/script-calls.ts";
 import { codeOf, kindNumber } from "./ask/window-code.ts";
 import { openTopology } from "./open-topology.ts";
@@ -53,6 +54,9 @@ interface Sites {
 }
 
 export interface RedisCountersStats extends Readonly<AskCounts> {
+  /** Questions that wait for their turn, and calls on their way. */
+  readonly waiting: number;
+  readonly inFlight: number;
   readonly shards: readonly (ShardStatus & { readonly cell: string | undefined })[];
 }
 
@@ -93,6 +97,7 @@ export class RedisCounters implements CounterStore {
     loads: 0,
     foreign: 0,
     healed: 0,
+    moves: 0,
   };
   readonly #deniers = new LastDeniers();
   readonly #draining = new Set<Site>();
@@ -120,13 +125,29 @@ export class RedisCounters implements CounterStore {
     const { main, cells } = this.#opened ?? { main: undefined, cells: [] };
     const shards = (main?.shards ?? []).map((shard) => ({ ...shard, cell: undefined }));
     const ofCells = cells.flatMap(({ cell, site }) => site.shards.map((shard) => ({ ...shard, cell: cell.name })));
-    return { ...this.#counts, shards: [...shards, ...ofCells] };
+    const queues = [main, ...cells.map(({ site }) => site)].map((site) => site?.queue ?? { waiting: 0, inFlight: 0 });
+    return {
+      ...this.#counts,
+      waiting: queues.reduce((sum, queue) => sum + queue.waiting, 0),
+      inFlight: queues.reduce((sum, queue) => sum + queue.inFlight, 0),
+      shards: [...shards, ...ofCells],
+    };
   }
 
   /** Whether there is a server for every counter, connected, and its breaker closed. False until the first question. */
   get ready(): boolean {
     if (this.#closed || this.#opened === undefined) return false;
     return this.#opened.main.ready && this.#opened.cells.every(({ site }) => site.ready);
+  }
+
+  /**
+   * Asks every connected server for its time, so that `stats` tell how quick it is and how far its clock is ahead, also
+   * where nobody asks anything else.
+   */
+  measure(): void {
+    if (this.#closed || this.#options.tune !== undefined) return;
+    this.#opened?.main.measure();
+    for (const { site } of this.#opened?.cells ?? []) site.measure();
   }
 
   /** Connects now, rather than with the first question. */
@@ -170,19 +191,23 @@ export class RedisCounters implements CounterStore {
     const lane = this.#onlyLane(limits);
     const receipt = options?.receipt === true ? newReceipt() : undefined;
     const budgetMs = this.#deadlineOf(limits);
-    if (lane === undefined) return this.#takeAcross(limits, options, budgetMs);
-    const answer = lane.lane.ask(question("take", limits, options, receipt), budgetMs);
+    const waitMs = waitOf(budgetMs, options);
+    if (lane === undefined) return this.#takeAcross(limits, options, budgetMs, waitMs);
+    const answer = lane.lane.ask(question("take", limits, options, receipt), budgetMs, waitMs);
     return receipt === undefined && options?.id === undefined
       ? answer
       : answer.then((one) => ({ ...one, receipt: this.#wholeReceipt(lane, one.receipt) }));
   }
 
-  async peek(limits: readonly ResolvedLimit[]): Promise<TakeAnswer> {
+  async peek(limits: readonly ResolvedLimit[], options?: PeekOptions): Promise<TakeAnswer> {
     const budgetMs = this.#deadlineOf(limits);
+    const waitMs = waitOf(budgetMs, options);
     const lane = this.#onlyLane(limits);
-    if (lane !== undefined) return lane.lane.ask(question("peek", limits), budgetMs);
+    if (lane !== undefined) return lane.lane.ask(question("peek", limits), budgetMs, waitMs);
     const parts = this.#laneParts(limits);
-    const answers = await Promise.all(parts.map((part) => part.lane.lane.ask(question("peek", part.limits), budgetMs)));
+    const answers = await Promise.all(
+      parts.map((part) => part.lane.lane.ask(question("peek", part.limits), budgetMs, waitMs)),
+    );
     const outcomes: TakeAnswer["outcomes"][number][] = [];
     parts.forEach(({ indexes }, i) => {
       indexes.forEach((index, at) => {
@@ -316,13 +341,14 @@ export class RedisCounters implements CounterStore {
     limits: readonly ResolvedLimit[],
     options: TakeOptions | undefined,
     budgetMs: number,
+    waitMs: number,
   ): Promise<TakeAnswer> {
-    const expiresMs = performance.now() + budgetMs;
+    const expiresMs = performance.now() + waitMs;
     const wantsReceipt = options?.receipt === true;
-    const leftMs = (): number => {
-      const ms = expiresMs - performance.now();
-      if (ms <= 0) throw new StoreUnavailable("storage_timeout");
-      return ms;
+    const ask = (part: Part, asked: Question): Promise<Answer> => {
+      const leftMs = expiresMs - performance.now();
+      if (leftMs <= 0) throw new StoreUnavailable("storage_timeout");
+      return part.lane.lane.ask(asked, leftMs + budgetMs - waitMs, leftMs);
     };
     const { answer, held } = await takeAcross(
       partsOf(limits, (limit) => this.#laneOf(limit)),
@@ -334,9 +360,9 @@ export class RedisCounters implements CounterStore {
           const idScope = place === 0 && part.group === 0 ? "" : `${place}.${part.group}`;
           // Whether the rest fits is known in a moment; a receipt of the caller's own is good for longer.
           const receiptLifeMs = wantsReceipt ? undefined : budgetMs + momentMs;
-          return part.lane.lane.ask({ ...asked, idScope, receiptLifeMs }, leftMs());
+          return ask(part, { ...asked, idScope, receiptLifeMs });
         },
-        peek: async (part) => part.lane.lane.ask(question("peek", part.limits), leftMs()),
+        peek: async (part) => ask(part, question("peek", part.limits)),
         give: async (part, { receipt, replayed }) => {
           const whole = this.#wholeReceipt(part.lane, receipt);
           // What an earlier attempt was allowed stays allowed.
@@ -428,6 +454,11 @@ function checkWhole(name: string, value: number | undefined, most: number): void
   if (value === undefined || (Number.isInteger(value) && value >= 1 && value <= most)) return;
   const message = `must be a whole number from 1 to ${most}, not ${value}`;
   throw new SluiceError("invalid_request", `${name} ${message}`, [{ path: [name], message }]);
+}
+
+/** How long the caller waits: no longer than the server has. */
+function waitOf(budgetMs: number, options: PeekOptions | undefined): number {
+  return Math.min(budgetMs, options?.deadlineMs ?? budgetMs);
 }
 
 function question(

@@ -1,6 +1,7 @@
 import { type CircuitBreakerOptions, type CircuitState, type ResolvedLimit, StoreUnavailable } from "sluice";
 import { breakerIsOpen, GuardedShard, type NowMs } from "./ask/guarded-shard.ts";
 import { type AskCounts, Lane, type ScriptTuning } from "./ask/lane.ts";
+import type { ShardFigures } from "./ask/shard-figures.ts";
 import { errorFrom } from "./connect/redis-connection.ts";
 import { createKeyNames, type KeyNames } from "./place/key-names.ts";
 import { createLaneTags, homeOf, type LaneTag, laneOf } from "./place/lanes.ts";
@@ -38,6 +39,10 @@ export interface ShardStatus {
   readonly breaker: CircuitState;
   /** How far its clock is ahead of this machine's, at most. Undefined while it was never asked. */
   readonly clockAheadMs: number | undefined;
+  /** How long the last exchange took, or for how long one has gone unanswered by now. Undefined before the first. */
+  readonly roundTripMs: number | undefined;
+  /** What calls to it have come to. They go on changing. */
+  readonly figures: Readonly<ShardFigures>;
 }
 
 /** So long after it was opened, checks wait for the first connection as far as their time allows. */
@@ -73,6 +78,8 @@ export class Site {
         options.onEvent({ kind: "disconnected", shard, error });
       },
       onMoved: (description) => {
+        // A cluster tells of the first servers that it finds in the same way.
+        if (!this.#starting) options.counts.moves += 1;
         options.onEvent({ kind: "moved", description });
         this.#wake();
       },
@@ -100,11 +107,27 @@ export class Site {
 
   get shards(): readonly ShardStatus[] {
     return this.#topology.shards.map((shard) => {
-      const { state, clock } = this.#guard(shard);
+      const { state, clock, roundTripMs, figures } = this.#guard(shard);
       const startMs = Date.now() - this.#options.nowMs();
       const clockAheadMs = clock.aheadMs === undefined ? undefined : clock.aheadMs - startMs;
-      return { name: shard.name, connected: shard.ready, breaker: state, clockAheadMs };
+      return { name: shard.name, connected: shard.ready, breaker: state, clockAheadMs, roundTripMs, figures };
     });
+  }
+
+  /** Questions that wait for their turn, and calls on their way. */
+  get queue(): { readonly waiting: number; readonly inFlight: number } {
+    let waiting = 0;
+    let inFlight = 0;
+    for (const { lane } of this.lanes) {
+      waiting += lane.waiting;
+      inFlight += lane.inFlight;
+    }
+    return { waiting, inFlight };
+  }
+
+  /** Asks every server for its time, and learns its clock and how quick it is. */
+  measure(): void {
+    for (const shard of this.#topology.shards) this.#guard(shard).measure();
   }
 
   /** One command that is not a question, under the same breaker, with a deadline. Like those it waits for the first connection. */
@@ -163,17 +186,9 @@ export class Site {
   #greet(name: string): void {
     const shard = this.#topology?.shards.find((one) => one.name === name);
     if (shard === undefined) return;
-    this.#guard(shard).connected();
-    const sentMs = this.#options.nowMs();
-    shard.send(0, ["TIME"]).then(
-      (reply) => {
-        const [seconds, microseconds] = reply as [string, string];
-        const serverMs = Number(seconds) * 1000 + Number(microseconds) / 1000;
-        if (this.#options.tune === undefined) this.#guard(shard).clock.learn(serverMs, sentMs, this.#options.nowMs());
-      },
-      // A connection that is lost again at once is heard of elsewhere.
-      () => undefined,
-    );
+    const guard = this.#guard(shard);
+    guard.connected();
+    if (this.#options.tune === undefined) guard.measure();
   }
 
   /** Servers that are not asked any more need no probes. */

@@ -1,4 +1,4 @@
-import { startServer, type TestServer } from "@sluice/test-servers";
+import { createFaultyProxy, startServer, type TestServer } from "@sluice/test-servers";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
@@ -62,6 +62,19 @@ describe("a request across places", () => {
     expect(await store.give(receipt!)).toBe(true);
     expect(await remaining(store)).toEqual([10, 1]);
     expect(await store.give(receipt!)).toBe(false);
+  });
+
+  it("is given up when its caller gives up, which says nothing of the servers", async () => {
+    const proxy = await createFaultyProxy({ host: cell.host, port: cell.port });
+    try {
+      const store = await open(proxy.url, 60_000);
+      proxy.delayMs = 100;
+      for (let i = 0; i < 8; i++)
+        await expect(store.take(asked, { deadlineMs: 2 })).rejects.toMatchObject({ reason: "storage_timeout" });
+      expect(store.stats.shards.map(({ breaker }) => breaker)).toEqual(["closed", "closed"]);
+    } finally {
+      await proxy.close();
+    }
   });
 
   it("stays denied where the rest cannot be asked any more", async () => {

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { SluiceError } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Daemon, type DaemonOptions, startDaemon } from "./daemon.ts";
-import { parseSettings, type Settings } from "./settings.ts";
+import { parseSettings } from "./settings/parse-settings.ts";
+import type { Settings } from "./settings/settings.ts";
 import type { Logger } from "./telemetry/logger.ts";
 
 let folder: string;
@@ -48,7 +49,7 @@ async function start(
   options: Partial<DaemonOptions> = {},
   flags: Parameters<typeof parseSettings>[1] = {},
 ): Promise<Daemon> {
-  const reading = parseSettings({}, { httpPort: "0", config, ...flags });
+  const reading = parseSettings({}, { httpPort: "0", grpcPort: "off", config, ...flags });
   if (reading.kind === "problems") throw new Error("settings");
   const settings: Settings = reading.settings;
   daemon = await startDaemon({ settings, log, watch: { quietMs: 10, pollMs: 3_600_000 }, ...options });
@@ -204,11 +205,11 @@ describe("a running server", () => {
       await fetch(`${daemon?.url}/v1/check`, { method: "POST", headers: { "content-type": "application/json" }, body });
       return (await fetch(`${daemon?.url}/metrics`)).text();
     };
-    expect(await check()).toContain('sluice_checks_total{policy="old",allowed="true"} 1');
+    expect(await check()).toContain('sluice_checks_total{policy="old",version="1",allowed="true"} 1');
     await save(named("new"));
     await reload();
     const metrics = await check();
-    expect(metrics).toContain('sluice_checks_total{policy="new",allowed="true"} 1');
+    expect(metrics).toContain('sluice_checks_total{policy="new",version="1",allowed="true"} 1');
     expect(metrics).not.toContain('policy="old"');
   });
 

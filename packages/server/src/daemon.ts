@@ -1,25 +1,42 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLimiter, type Limiter, parsePolicies } from "sluice";
 import type { ParsedPolicyFiles } from "sluice/policy-text";
+import { createAccess } from "./access/create-access.ts";
 import { openCounters } from "./counters/open-counters.ts";
-import { createDecide } from "./decide.ts";
-import { type LoadedPolicies, loadPolicies } from "./policy-files.ts";
-import { createPolicyReloader, logWarnings, type PolicyReloader } from "./policy-reloader.ts";
-import type { Settings } from "./settings.ts";
+import type { LoadedPolicies, PolicyFiles } from "./policies/policy-files.ts";
+import { createPolicyKeeper, type StartingPolicies } from "./policies/policy-keeper.ts";
+import {
+  createPolicyReloader,
+  logWarnings,
+  type PolicyReloader,
+  type PolicyStatus,
+} from "./policies/policy-reloader.ts";
+import type { WatchOptions } from "./policies/watch-policy-files.ts";
+import { createService } from "./service/create-service.ts";
+import { createDecide } from "./service/decide.ts";
+import type { Settings } from "./settings/settings.ts";
+import { type PolicyOrigin, readServerStatus } from "./status/server-status.ts";
+import { createCapacityLog } from "./telemetry/capacity-log.ts";
+import { createDecisionLog } from "./telemetry/decision-log.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createMetrics } from "./telemetry/metrics.ts";
-import { createHttpServer } from "./transports/http/server.ts";
+import type { Tracing } from "./telemetry/tracing.ts";
+import { type Addresses, createTransports } from "./transports/create-transports.ts";
 import { version } from "./version.ts";
-import type { WatchOptions } from "./watch-policy-files.ts";
+import { refuseLocalCounters } from "./workers/check-workers.ts";
+import { metricsOfAll } from "./workers/metrics-of-all.ts";
+import type { WorkerLink } from "./workers/worker-link.ts";
 
 /** A running server. */
 export interface Daemon {
-  /** Where it listens: `http://127.0.0.1:8080`. */
+  /** Where HTTP is spoken first: `http://127.0.0.1:8080`. Empty where it is not. */
   readonly url: string;
+  /** Everywhere it listens, by protocol. */
+  readonly addresses: Addresses;
   readonly limiter: Limiter;
   /** Where counters are: `memory`, or the servers' address without user and password. */
   readonly countersAt: string;
-  /** Reads the policy files again, and certificates for counter servers, as after SIGHUP. */
+  /** Reads policies, tokens and certificates again, as after SIGHUP. */
   reload(): Promise<void>;
   /**
    * Is not ready any more, after `drainMs` stops accepting, finishes what is in flight, and closes everything. Asked
@@ -38,6 +55,8 @@ export interface DaemonOptions {
   readonly closeWithinMs?: number;
   /** Waits for so many milliseconds. Absent: by the machine's clock. */
   readonly pause?: (ms: number) => Promise<unknown>;
+  /** Of one of several processes behind the same ports. */
+  readonly worker?: WorkerLink | undefined;
 }
 
 /**
@@ -45,70 +64,150 @@ export interface DaemonOptions {
  * `SettingError`, or why it cannot listen. Counter servers that cannot be reached do not keep it from starting.
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { settings, log, closeWithinMs = 10_000, pause = sleep } = options;
-  const loaded = settings.config === undefined ? withoutFiles() : await loadPolicies(settings.config);
+  const opened: LetGo[] = [];
+  try {
+    return await open(options, opened);
+  } catch (error) {
+    for (const letGo of opened.reverse()) await letGo();
+    throw error;
+  }
+}
+
+/** How to let go of something that was opened, should a later step fail. */
+type LetGo = () => unknown;
+
+async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
+  const { settings, log, closeWithinMs = 10_000, pause = sleep, worker } = options;
+  const startedAtMs = Date.now();
+  const keeper = createPolicyKeeper({ file: settings.policySnapshot, log });
+  const { loaded, refused, files } =
+    settings.config === undefined ? withoutFiles() : await keeper.load(settings.config);
   let { runtime } = loaded;
+  let origin: PolicyOrigin = {
+    source: settings.config === undefined ? "none" : refused === undefined ? "files" : "snapshot",
+    digest: loaded.digest,
+    takenUpMs: startedAtMs,
+  };
   const counters = await openCounters({ settings, runtime, log });
+  opened.push(
+    () => counters.store.close(),
+    () => counters.stop(),
+  );
+  if (worker !== undefined && counters.store.local) throw refuseLocalCounters();
   const limiter = createLimiter({
     policies: loaded.policySet,
     counters: counters.store,
     ipv6PrefixBits: settings.ipv6PrefixBits,
+    onPreviewHit: () => ownMetrics.countPreviewHit(),
     ...previewCacheOf(loaded, counters.store.local),
   });
-  const metrics = createMetrics({
+  const tracing = await openTracing(settings, log, counters.store.local, worker?.number);
+  opened.push(() => tracing?.close(0));
+  const ownMetrics = createMetrics({
     version,
     process: options.processMetrics ?? false,
-    sources: { ...counters.figures, generation: () => limiter.snapshot.generation },
+    worker: worker?.number,
+    sources: {
+      ...counters.figures,
+      generation: () => limiter.snapshot.generation,
+      pending: () => service.decide.pending,
+      connections: () => transports.connections,
+      spans: tracing && (() => tracing.spans),
+      snapshot:
+        settings.policySnapshot === undefined
+          ? undefined
+          : () => ({ inUse: origin.source === "snapshot", writtenMs: keeper.writtenMs }),
+    },
   });
+  const metrics = worker === undefined ? ownMetrics : metricsOfAll(ownMetrics, worker);
   metrics.usePolicies(loaded.policySet);
+  if (refused !== undefined) metrics.startStale();
+  const access = await createAccess(settings, log, { onRefused: () => metrics.countError("unauthenticated") });
+  opened.push(() => access.close());
   let accepting = true;
   let reloader: PolicyReloader | undefined;
   let refreshing: Promise<void> | undefined;
-  const http = createHttpServer(
-    {
+  const service = createService({
+    limiter,
+    decide: createDecide({
       limiter,
-      decide: createDecide(limiter, metrics),
       metrics,
-      log,
-      accepting: () => accepting,
-      policyStatus: () => reloader?.status ?? { state: "current", problems: [] },
-      countersStatus: () => counters.status(),
-      idempotencyHeader: settings.idempotencyHeader,
-      random: settings.retryJitter ? Math.random : undefined,
-      version,
-    },
-    { host: settings.host, port: settings.httpPort, maxConnections: settings.maxConnections },
-  );
+      observe: createDecisionLog({ log, level: settings.logLevel, sample: settings.logSample }),
+      maxPending: settings.maxPending,
+      maxChecksPerSecond: settings.maxChecksPerSecond,
+    }),
+    access,
+    metrics,
+    log,
+    accepting: () => accepting,
+    policyStatus,
+    countersStatus: () => counters.status(),
+    status: () =>
+      readServerStatus({
+        version,
+        worker: worker?.number,
+        startedAtMs,
+        accepting: () => accepting,
+        snapshot: () => limiter.snapshot,
+        policyPath: settings.config,
+        policyStatus,
+        policyOrigin: () => origin,
+        counters,
+        pending: () => service.decide.pending,
+        maxPending: settings.maxPending,
+        refused: metrics.refused,
+        addresses: () => addresses,
+        connections: () => transports.connections,
+      }),
+    tracing,
+    version,
+  });
+  const transports = await createTransports(service, settings, { sharesPaths: worker !== undefined });
+
+  function policyStatus(): PolicyStatus {
+    if (reloader !== undefined) return reloader.status;
+    return refused === undefined ? { state: "current", problems: [] } : { state: "stale", problems: refused.problems };
+  }
 
   async function close(): Promise<void> {
     accepting = false;
     // Load balancers see /readyz fail and send their requests elsewhere before connections do fail.
     if (settings.drainMs > 0) await pause(settings.drainMs);
     reloader?.close();
-    const cut = await http.close(closeWithinMs);
+    const cut = await transports.close(closeWithinMs);
     if (cut > 0) log.warn({ connections: cut }, "some requests did not finish in time and were cut off");
+    access.close();
+    capacityLog.close();
     counters.stop();
     await limiter.close();
+    await Promise.all([keeper.close(), tracing?.close()]);
   }
 
-  const url = await http.listen().catch(async (error: unknown) => {
-    counters.stop();
-    await limiter.close();
-    throw error;
-  });
+  const addresses = await transports.listen();
+  opened.push(() => transports.close(0));
   if (settings.config !== undefined) {
     const { config: path } = settings;
     logWarnings(log, path, loaded.warnings);
     const watch = options.watch === undefined ? {} : { watch: options.watch };
-    const onTakenUp = (parsed: ParsedPolicyFiles): void => {
+    // Of several processes one is enough to keep what all of them use.
+    const keep = (taken: PolicyFiles): void => {
+      if ((worker?.number ?? 1) === 1) void keeper.keep(path, taken, limiter.snapshot.generation);
+    };
+    const onTakenUp = (parsed: ParsedPolicyFiles, taken: PolicyFiles): void => {
+      const { digest } = taken;
+      origin = { source: "files", digest, takenUpMs: digest === origin.digest ? origin.takenUpMs : Date.now() };
       runtime = parsed.runtime;
       refreshing = counters.refresh(runtime);
+      keep(taken);
     };
-    reloader = await createPolicyReloader({ path, loaded, limiter, log, metrics, onTakenUp, ...watch });
+    if (files !== undefined) keep(files);
+    reloader = await createPolicyReloader({ path, loaded, refused, limiter, log, metrics, onTakenUp, ...watch });
   }
+  const capacityLog = createCapacityLog({ nearLimits: metrics.nearLimits, shed: () => metrics.refused.shed }, log);
   let closing: Promise<void> | undefined;
   return {
-    url,
+    url: addresses.http[0] ?? "",
+    addresses,
     limiter,
     get countersAt(): string {
       return counters.where;
@@ -117,14 +216,28 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       refreshing = undefined;
       await reloader?.reload();
       await (refreshing ?? counters.refresh(runtime));
+      await Promise.all([access.reload(), transports.reload()]);
     },
     close: () => (closing ??= close()),
   };
 }
 
 /** Nothing but the default policy. */
-function withoutFiles(): LoadedPolicies {
-  return { policySet: parsePolicies({ policies: [] }), warnings: [], dialects: [], digest: "" };
+function withoutFiles(): StartingPolicies {
+  const loaded = { policySet: parsePolicies({ policies: [] }), warnings: [], dialects: [], digest: "" };
+  return { loaded, files: undefined, refused: undefined };
+}
+
+/** Code for traces is loaded only where they go somewhere. */
+async function openTracing(
+  { otlpEndpoint: endpoint, otlpHeaders: headers, otlpServiceName: serviceName }: Settings,
+  log: Logger,
+  local: boolean,
+  worker: number | undefined,
+): Promise<Tracing | undefined> {
+  if (endpoint === undefined) return undefined;
+  const { createOtlpTracing } = await import("./telemetry/otlp-tracing.ts");
+  return createOtlpTracing({ endpoint, headers, serviceName, version, worker, local, log });
 }
 
 /** A file in the rate_limits format may switch the read cache off, or have it forget sooner. */

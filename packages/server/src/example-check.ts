@@ -17,8 +17,8 @@ export function exampleCheck(policySet: PolicySet): CheckRequest {
 }
 
 /** Whether a policy limits what matches it, so that it is worth trying. */
-function isExemplary({ limits, mode }: Policy): boolean {
-  return limits.length > 0 && mode === "enforce";
+function isExemplary({ limits, mode, match }: Policy): boolean {
+  return limits.length > 0 && mode === "enforce" && match.named !== true;
 }
 
 const examples: Readonly<Record<string, string>> = {

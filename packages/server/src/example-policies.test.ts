@@ -1,14 +1,14 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
-import { parseSettings } from "./settings.ts";
+import { parseSettings } from "./settings/parse-settings.ts";
 
 const example = fileURLToPath(new URL("../../../config/policies.yaml", import.meta.url));
 
 let daemon: Daemon;
 
 beforeAll(async () => {
-  const reading = parseSettings({}, { httpPort: "0", config: example });
+  const reading = parseSettings({}, { httpPort: "0", grpcPort: "off", config: example });
   if (reading.kind === "problems") throw new Error("settings");
   daemon = await startDaemon({ settings: reading.settings, log: { debug() {}, info() {}, warn() {}, error() {} } });
 });

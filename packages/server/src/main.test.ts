@@ -39,7 +39,7 @@ function sluice(...args: string[]): Running {
 function sluiceWith(env: Record<string, string>, ...args: string[]): Running {
   const child = spawn(process.execPath, ["-C", "source", main, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH: process.env.PATH, SLUICE_HTTP_PORT: "0", ...env },
+    env: { PATH: process.env.PATH, SLUICE_HTTP_PORT: "0", SLUICE_GRPC_PORT: "off", ...env },
   });
   const output = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {

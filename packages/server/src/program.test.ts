@@ -9,7 +9,7 @@ import { startServer } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { runProgram, type World } from "./program.ts";
-import { parseSettings } from "./settings.ts";
+import { parseSettings } from "./settings/parse-settings.ts";
 import { version } from "./version.ts";
 
 const example = fileURLToPath(new URL("../../../config/policies.yaml", import.meta.url));
@@ -29,7 +29,8 @@ async function run(words: string, env: Record<string, string> = {}, world: Parti
       .split(" ")
       .filter((word) => word !== "")
       .map((word) => paths[word] ?? word),
-    env,
+    // Its port is one for all, and another test may have it.
+    env: { SLUICE_GRPC_PORT: "off", ...env },
     terminal: {
       stdout: { write: (text: string) => (out += text) },
       stderr: { write: (text: string) => (err += text) },
@@ -58,7 +59,7 @@ beforeAll(async () => {
     "policies:\n  - id: login\n    match: { endpoint: /login }\n    limits: [{ by: [ip], windows: [2/h] }]\n    on_failure: closed\ndefault: none\n",
   );
   await writeFile(bad, "policies:\n  - id: login\n    limit: []\n  - id: 7\n");
-  const reading = parseSettings({}, { httpPort: "0", config: good });
+  const reading = parseSettings({}, { httpPort: "0", grpcPort: "off", config: good });
   if (reading.kind === "problems") throw new Error("settings");
   daemon = await startDaemon({
     settings: reading.settings,
@@ -80,7 +81,7 @@ describe("sluice", () => {
   });
 
   it("has help with examples for every command", async () => {
-    for (const command of ["serve", "check", "explain", "policy lint"]) {
+    for (const command of ["serve", "check", "explain", "policy lint", "token make"]) {
       const { code, out } = await run(`${command} --help`);
       expect(code, command).toBe(0);
       expect(out, command).toMatch(/Examples?:\n {2}sluice /);
@@ -283,6 +284,21 @@ describe("sluice policy lint", () => {
     const { code, out } = await run(`policy lint $nowhere $good`);
     expect(code).toBe(2);
     expect(out).toContain(`${paths.$nowhere}:1:1: error: does not exist`);
+  });
+});
+
+describe("sluice token", () => {
+  it("makes a token by its name and role, and says what is missing", async () => {
+    expect(await run("token make --name gateway --role check")).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^slu_[\w-]{43}\n$/),
+      err: expect.stringContaining("role: check"),
+    });
+    expect(await run("token make --name gateway")).toMatchObject({ code: 2, err: expect.stringContaining("--role") });
+    expect(await run("token make --name gateway --role king")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("check, viewer, operator, admin"),
+    });
   });
 });
 

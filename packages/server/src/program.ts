@@ -1,22 +1,19 @@
 import { Command, CommanderError, Option } from "commander";
 import { SluiceError, StoreUnavailable } from "sluice";
+import { isInTheClear } from "./commands/ask-server.ts";
 import { check } from "./commands/check.ts";
 import type { CheckOptions } from "./commands/check-options.ts";
 import { explain } from "./commands/explain.ts";
 import { type LintOptions, policyLint } from "./commands/policy-lint.ts";
+import { reset } from "./commands/reset.ts";
 import { serve } from "./commands/serve.ts";
+import { status } from "./commands/status.ts";
 import { CommandError, type ExitCode, type Terminal } from "./commands/terminal.ts";
+import { type TokenMakeOptions, tokenMake } from "./commands/token-make.ts";
 import type { HangUp, Signals } from "./early-signals.ts";
-import { renderPolicyProblem } from "./render-policy-problem.ts";
-import {
-  parseSettings,
-  renderSettingProblems,
-  type SettingEntry,
-  SettingError,
-  type Settings,
-  type SettingsReading,
-  settingsTable,
-} from "./settings.ts";
+import { renderPolicyProblem } from "./policies/render-policy-problem.ts";
+import { parseSettings, renderSettingProblems, SettingError, type SettingsReading } from "./settings/parse-settings.ts";
+import { type SettingEntry, type Settings, settingsTable } from "./settings/settings.ts";
 import { version } from "./version.ts";
 
 /** What the outside world is to the program. */
@@ -65,7 +62,7 @@ function createProgram(world: World, finish: (code: ExitCode) => void): Command 
 
   const serveCommand = program
     .command("serve")
-    .description("Serve decisions over HTTP, from policies that are watched for changes.")
+    .description("Serve decisions over HTTP, gRPC and RESP, from policies that are watched for changes.")
     .addHelpText(
       "after",
       `
@@ -102,7 +99,7 @@ Examples:
 ${exitCodes}`,
     )
     .action(async (words: string[], options: CheckOptions & { repeat?: string }) =>
-      finish(await check(words, withConfig(options, env), redisSettings(options, world), terminal)),
+      finish(await check(words, withConfig(options, world), redisSettings(options, world), terminal)),
     );
 
   addCheckOptions(program.command("explain <dimension...>").description("Tell why a check is answered as it is."))
@@ -117,7 +114,38 @@ Examples:
   sluice explain user=u1 endpoint=/v1/orders --config policies.yaml --redis redis://127.0.0.1:6379`,
     )
     .action(async (words: string[], options: CheckOptions) =>
-      finish(await explain(words, withConfig(options, env), redisSettings(options, world), terminal)),
+      finish(await explain(words, withConfig(options, world), redisSettings(options, world), terminal)),
+    );
+
+  program
+    .command("status")
+    .description("Tell how a server does: policies, counters, connections, what waits and what is refused.")
+    .option("--server <url>", "ask this server", defaultServer)
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `\nAsks with the token in SLUICE_TOKEN.\n\nExample:\n  sluice status --server http://127.0.0.1:8080\n${exitCodes}`,
+    )
+    .action(async (options: { server: string; json?: boolean }) =>
+      finish(await status({ server: options.server, token: tokenFor(options.server, world) }, options, terminal)),
+    );
+
+  program
+    .command("reset <dimension...>")
+    .description("Forget the counters of a subject on a server, and lift its blocks.")
+    .option("--server <url>", "ask this server", defaultServer)
+    .option("--domain <name>", "which family of policies is asked")
+    .option("--policy <id>", "those of this policy alone; may be repeated", collect)
+    .addHelpText(
+      "after",
+      `
+Asks with the token in SLUICE_TOKEN, which needs the role operator (sluice token make --role operator).
+
+Example:
+  sluice reset user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080`,
+    )
+    .action(async (words: string[], options: CheckOptions & { server: string }) =>
+      finish(await reset(words, options, { server: options.server, token: tokenFor(options.server, world) }, terminal)),
     );
 
   program
@@ -129,6 +157,18 @@ Examples:
     .option("--strict", "let warnings fail too")
     .addHelpText("after", `\nExample:\n  sluice policy lint policies.yaml\n${exitCodes}`)
     .action(async (paths: string[], options: LintOptions) => finish(await policyLint(paths, options, terminal)));
+
+  program
+    .command("token")
+    .description("Work with bearer tokens.")
+    .command("make")
+    .description("Make a token, shown this once, and the entry by which a server knows it.")
+    .requiredOption("--name <name>", "who will use it; stands in logs")
+    .requiredOption("--role <role>", "check, viewer, operator or admin")
+    .option("--expires <while>", "when it ends: 90d, 12h, or a date")
+    .option("--file <path>", "add the entry to this file of tokens, which is made where there is none")
+    .addHelpText("after", "\nExample:\n  sluice token make --name gateway --role check --file tokens.yaml")
+    .action(async (options: TokenMakeOptions) => finish(await tokenMake(options, terminal)));
 
   return program;
 }
@@ -143,6 +183,8 @@ function addCheckOptions(command: Command): Command {
     .option("--redis <url>", "decide on the counters there (SLUICE_REDIS_URL)")
     .option("--json", "print JSON");
 }
+
+const defaultServer = "http://127.0.0.1:8080";
 
 function collect(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];
@@ -197,9 +239,20 @@ function redisSettings({ server, redis }: CheckOptions, { env, terminal }: World
   return settings;
 }
 
-function withConfig<T extends CheckOptions>(options: T, env: World["env"]): T {
-  const config = options.config ?? env[settingsTable.config.env];
-  return options.server !== undefined || config === undefined || config === "" ? options : { ...options, config };
+function withConfig<T extends CheckOptions>(options: T, world: World): T {
+  if (options.server !== undefined) return { ...options, token: tokenFor(options.server, world) };
+  const config = options.config ?? world.env[settingsTable.config.env];
+  return config === undefined || config === "" ? options : { ...options, config };
+}
+
+/** Tokens have no place on a command line, which everybody on the machine can read. */
+function tokenFor(server: string, { env, terminal }: World): string | undefined {
+  const token = env.SLUICE_TOKEN || undefined;
+  if (token !== undefined && isInTheClear(server))
+    terminal.stderr.write(
+      `SLUICE_TOKEN travels in the clear to ${server}, and others can read it on the way; use https:// instead.\n`,
+    );
+  return token;
 }
 
 function renderFailure(error: unknown): string {

@@ -16,7 +16,7 @@ function writePolicies(count) {
 }
 
 writePolicies(1);
-const reading = parseSettings({}, { config: "policies.yaml", httpPort: "0" });
+const reading = parseSettings({}, { config: "policies.yaml", httpPort: "0", grpcPort: "0" });
 assert.ok(reading.kind === "settings");
 const { settings } = reading;
 const { stdout, stderr } = process;

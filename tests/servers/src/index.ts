@@ -1,6 +1,10 @@
-export { createCertificates, type TestCertificates } from "./create-certificates.ts";
+export { createCertificates, type IssuedCertificate, type TestCertificates } from "./create-certificates.ts";
 export { createFaultyProxy, type FaultyProxy } from "./create-faulty-proxy.ts";
+export { type CaddyOptions, startCaddy } from "./start-caddy.ts";
 export { type ClusterOptions, startCluster, type TestCluster } from "./start-cluster.ts";
+export type { TestGateway } from "./start-gateway.ts";
+export { type NginxOptions, startNginx } from "./start-nginx.ts";
+export { type PrometheusOptions, startPrometheus, type TestPrometheus } from "./start-prometheus.ts";
 export { type SentinelOptions, startSentinel, type TestSentinel } from "./start-sentinel.ts";
 export { type StandaloneOptions, startServer } from "./start-server.ts";
 export { type Flavor, flavors, type ServerState, type TestServer } from "./test-server.ts";

@@ -165,7 +165,7 @@ class ServerProcess implements TestServer {
   }
 }
 
-function hasEnded(child: ChildProcess): boolean {
+export function hasEnded(child: ChildProcess): boolean {
   return child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
 }
 
@@ -174,7 +174,7 @@ function hasEnded(child: ChildProcess): boolean {
  * ended already, and removes its folder. It reads from a pipe that the system closes when this process ends; interrupts
  * from a terminal do not reach it.
  */
-function watchOver(pid: number, folder: string): ChildProcess {
+export function watchOver(pid: number, folder: string): ChildProcess {
   const script = 'read -r _ || kill -9 "$1"; read -r _; rm -rf "$2"';
   const args = ["-c", script, "sh", String(pid), folder];
   const watchman = spawn("sh", args, { detached: true, stdio: ["pipe", "ignore", "ignore"] });

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 
 /** What a request was, as the server saw it. */
 export interface SeenRequest {
@@ -12,6 +12,8 @@ export interface SeenRequest {
 export interface TestServer {
   readonly url: string;
   readonly seen: readonly SeenRequest[];
+  /** Breaks the connection that came from this port. */
+  cut(port: number): void;
   close(): Promise<void>;
 }
 
@@ -30,11 +32,14 @@ export async function startTestServer(answer: Answer): Promise<TestServer> {
       answer(request, response, seen.length);
     });
   });
+  const sockets = new Map<number | undefined, Socket>();
+  server.on("connection", (socket) => sockets.set(socket.remotePort, socket));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
     seen,
+    cut: (from) => void sockets.get(from)?.destroy(),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -58,7 +58,11 @@ export interface TakeOptions {
   readonly idTtlMs?: number | undefined;
   /** Whether a receipt is wanted. */
   readonly receipt?: boolean | undefined;
+  /** How long the caller waits at most; a store that waits shorter by itself does so. */
+  readonly deadlineMs?: number | undefined;
 }
+
+export type PeekOptions = Pick<TakeOptions, "deadlineMs">;
 
 /** How one window of a counter stands, for people. */
 export interface WindowReading {
@@ -93,7 +97,7 @@ export interface WindowReading {
 export interface CounterStore {
   readonly local: boolean;
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer>;
-  peek(limits: readonly ResolvedLimit[]): TakeAnswer | Promise<TakeAnswer>;
+  peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer | Promise<TakeAnswer>;
   give(receipt: Receipt): boolean | Promise<boolean>;
   charge(limits: readonly ResolvedLimit[]): void | Promise<void>;
   /** `forMs` is whole: 1 ms … 30 days. */

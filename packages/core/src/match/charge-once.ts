@@ -6,7 +6,11 @@ import type { CompiledWindow } from "./compiled.ts";
  * to which the cost is worth more time, does the charging: once, and never an extra admission.
  */
 export function chargeOnce(limits: readonly ResolvedLimit[]): readonly ResolvedLimit[] {
-  if (!limits.some(({ limit }) => limit.sharesIdentity)) return limits;
+  return limits.some(({ limit }) => limit.sharesIdentity) ? chargeEachOnce(limits) : limits;
+}
+
+/** The same where it is known that some share one. */
+export function chargeEachOnce(limits: readonly ResolvedLimit[]): readonly ResolvedLimit[] {
   const slowest = new Map<string, CompiledWindow>();
   const counterOf = (window: CompiledWindow, subject: string): string => `${window.identity}\n${subject}`;
   for (const { windows, subject } of limits) {

@@ -51,13 +51,13 @@ function windowNames(limit: Limit, windows: readonly Window[]): string[] {
   });
 }
 
-/** Nothing flows into a window of limit 0: whatever it holds is a one-off quota. */
-function isOnce({ per, limit }: Window): boolean {
-  return per.kind === "never" || limit === 0;
+/** Nothing flows into a window of limit 0: what it holds, if anything, is a one-off quota. */
+function isOnce({ per, limit, burst }: Window): boolean {
+  return per.kind === "never" || (limit === 0 && burst > 0);
 }
 
 function kindOf(window: Window, algorithm: Algorithm): CounterKind {
-  return isOnce(window) ? "count" : kinds[algorithm];
+  return isOnce(window) || window.limit === 0 ? "count" : kinds[algorithm];
 }
 
 export function compileWindow(window: Window, algorithm: Algorithm, identity: string): CompiledWindow {
@@ -123,6 +123,19 @@ function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledLimit[] 
 
 export function compileLimits(policy: Policy): readonly CompiledLimit[] {
   return compileList(policy, policy.limits, policy.id, false);
+}
+
+/**
+ * Limits that a request brought along. No policy's id is empty, so that their counters are nobody else's. What a window's
+ * length is changed to keeps the counter.
+ */
+export function compileGivenLimits(policy: Policy): readonly CompiledLimit[] {
+  return compileList(policy, policy.limits, `${between}${policy.id}`, false).map((limit) => ({
+    ...limit,
+    windows: limit.windows.map(({ source, kind }) =>
+      compileWindow(source, limit.source.algorithm, `${limit.identity}${between}${kind}`),
+    ),
+  }));
 }
 
 /** The policy's `local_limits`, whose counters are never those of its `limits`, whatever either are called. */

@@ -1,6 +1,6 @@
 import { type Problem, SluiceError } from "../errors.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
-import type { Candidate, Candidates, CompiledPolicy } from "./compiled.ts";
+import type { Candidate, Candidates, CompiledLimit, CompiledPolicy } from "./compiled.ts";
 import { inRollout } from "./in-rollout.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
 import { holds } from "./value-lists.ts";
@@ -122,6 +122,11 @@ function withoutReplaced(list: readonly Candidate[]): Candidates {
 }
 
 function createCandidates(list: readonly Candidate[]): Candidates {
+  return { list, onlyLimit: onlyLimitOf(list) };
+}
+
+/** The only limit there is, if it is of the commonest kind. */
+export function onlyLimitOf(list: readonly Candidate[]): CompiledLimit | undefined {
   const policy = list[0]?.policy;
   const limit = policy?.limits[0];
   const isOnly =
@@ -137,5 +142,5 @@ function createCandidates(list: readonly Candidate[]): Candidates {
     !limit.blockable &&
     limit.windows.length === 1 &&
     limit.windows[0]!.kind === "arrival";
-  return { list, onlyLimit: isOnly ? limit : undefined };
+  return isOnly ? limit : undefined;
 }

@@ -5,6 +5,7 @@ import type { SubjectDirectory } from "../subject/subject-directory.ts";
 import { chargeOnce } from "./charge-once.ts";
 import type { Candidate, CompiledPolicy } from "./compiled.ts";
 import { candidatesFor, namedCandidates } from "./find-candidates.ts";
+import { givenCandidates } from "./given-limits.ts";
 import { type Asked, resolveLimits } from "./resolve-limits.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
 import { isOnAny, isSurelyOnAny } from "./value-lists.ts";
@@ -43,11 +44,9 @@ export function resolve(
 ): Resolution {
   const dimensions = request.dimensions ?? noDimensions;
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
-  const { list } =
-    request.policies === undefined
-      ? candidatesFor(snapshot, match, dimensions, epochMs)
-      : namedCandidates(snapshot, request.policies, match, dimensions, epochMs);
-  const anybodyKnown = subjects.size !== 0 || snapshot.subjects.size !== 0;
+  const list = candidatesOf(snapshot, request, match, dimensions, epochMs);
+  // What is known of subjects is said of policies, and not of limits that happen to be called the same.
+  const anybodyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
   const known = anybodyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
   const asked: Asked = { dimensions, ipv6PrefixBits: snapshot.ipv6PrefixBits, known, epochMs };
   const limits: ResolvedLimit[] = [];
@@ -70,6 +69,18 @@ export function resolve(
   }
   const applied = list.map((one) => one.policy);
   return { limits: chargeOnce(limits), refusals, exempting, applied, candidates: list, match, asked };
+}
+
+function candidatesOf(
+  snapshot: Snapshot,
+  { limits, policies }: CheckRequest,
+  match: EndpointMatch,
+  dimensions: Dimensions,
+  epochMs: () => number,
+): readonly Candidate[] {
+  if (limits !== undefined) return givenCandidates(limits);
+  if (policies !== undefined) return namedCandidates(snapshot, policies, match, dimensions, epochMs).list;
+  return candidatesFor(snapshot, match, dimensions, epochMs).list;
 }
 
 function costOf(policy: CompiledPolicy, request: CheckRequest, match: EndpointMatch): number {

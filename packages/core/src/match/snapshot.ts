@@ -65,6 +65,7 @@ export class Snapshot {
     for (const policy of policySet.policies) {
       const compiled = compilePolicy(policy);
       this.#byId.set(policy.id, compiled);
+      if (policy.match.named === true) continue;
       let domain = this.#domains.get(policy.match.domain);
       if (domain === undefined) {
         domain = new DomainIndex();

@@ -42,6 +42,18 @@ describe("the examples in docs/policies.md", () => {
   }
 });
 
+describe("the files in docs/envoy.md", () => {
+  const examples = findExamples(readPage("docs/envoy.md")).filter(({ text }) => text.startsWith("domain:"));
+
+  it("load as they are, without a warning", () => {
+    expect(examples.length).toBeGreaterThanOrEqual(2);
+    for (const { text } of examples) {
+      const parsed = parsePolicyText(text);
+      expect([parsed.dialect, parsed.warnings]).toEqual(["envoy", []]);
+    }
+  });
+});
+
 describe("YAML in README.md", () => {
   it("parses, if there is any", () => {
     const page = readPage("README.md");

@@ -4,13 +4,15 @@ import { lintPolicies } from "../policy/lint-policies.ts";
 import type { PolicySet } from "../policy/policy.ts";
 import { type ReadPolicies, readPolicyDocument } from "../policy/read-policy-document.ts";
 import { problemsError } from "../shape/reading.ts";
+import { hasMisspelt } from "../shape/suggest.ts";
 import { readDomains } from "./domains-dialect.ts";
+import { readDescriptors } from "./envoy-dialect.ts";
 import { readRateLimits } from "./rate-limits-dialect.ts";
 import type { RateLimitsRuntime } from "./rate-limits-runtime.ts";
 import { parseYamlDocument, type YamlDocument } from "./yaml-document.ts";
 
-/** Formats of policy files, told apart by their top-level key: `policies`, `domains`, `rate_limits`. */
-export type PolicyDialect = "sluice" | "domains" | "rate_limits";
+/** Formats of policy files, told apart by their top-level key: `policies`, `domains`, `rate_limits`, `descriptors`. */
+export type PolicyDialect = "sluice" | "domains" | "rate_limits" | "envoy";
 
 export interface PolicyText {
   readonly text: string;
@@ -65,7 +67,10 @@ export function parsePolicyFiles(files: readonly PolicyText[]): ParsedPolicyFile
   });
   return {
     policySet,
-    warnings: [...parts.flatMap((part) => part.yaml.warnings), ...lint],
+    warnings: [
+      ...parts.flatMap((part) => [...part.yaml.warnings, ...(part.warnings ?? []).map(part.yaml.withPlace)]),
+      ...lint,
+    ],
     dialects: parts.map((part) => part.dialect),
     ...(settings?.runtime === undefined ? undefined : { runtime: settings.runtime }),
   };
@@ -85,19 +90,30 @@ function readPolicyFile({ text, file }: PolicyText): PolicyFilePart {
     const message = "is empty; write a list of policies under the key policies, or policies: [] for none";
     return { ...nothing(problems.length > 0 ? [...problems] : [{ path: [], message }]), file, yaml, dialect };
   }
-  const read = readers[dialect](contents);
+  const read = readers[dialect](contents, yaml);
   read.problems.push(...problems);
   return { ...read, file, yaml, dialect };
 }
 
 const readers: Readonly<
-  Record<PolicyDialect, (document: unknown) => ReadPolicies & { readonly runtime?: RateLimitsRuntime }>
-> = { sluice: readPolicyDocument, domains: readDomains, rate_limits: readRateLimits };
+  Record<
+    PolicyDialect,
+    (document: unknown, yaml: YamlDocument) => ReadPolicies & { readonly runtime?: RateLimitsRuntime }
+  >
+> = {
+  sluice: readPolicyDocument,
+  domains: readDomains,
+  rate_limits: readRateLimits,
+  envoy: (document, yaml) => readDescriptors(document, yaml.sourceAt),
+};
 
 function dialectOf(contents: unknown): PolicyDialect {
   const has = (key: string) => typeof contents === "object" && contents !== null && Object.hasOwn(contents, key);
   if (has("policies")) return "sluice";
-  return has("domains") ? "domains" : has("rate_limits") ? "rate_limits" : "sluice";
+  if (has("domains")) return "domains";
+  if (has("rate_limits")) return "rate_limits";
+  const isEnvoys = has("descriptors") || (has("domain") && hasMisspelt(contents as object, "descriptors"));
+  return isEnvoys ? "envoy" : "sluice";
 }
 
 function nothing(problems: Problem[]): ReadPolicies {

@@ -9,7 +9,9 @@ import {
   LineCounter,
   type Node,
   parseDocument,
+  visit,
   type YAMLError,
+  type YAMLMap,
 } from "yaml";
 import type { Problem } from "../errors.ts";
 import { isAboutKey, type Path } from "../shape/reading.ts";
@@ -25,6 +27,8 @@ export interface YamlDocument {
   readonly warnings: readonly Problem[];
   /** The problem with its line and column: of the key for problems with a key, of the parent for what is missing. */
   withPlace(problem: Problem): Problem;
+  /** A plain value as it is written, such as `007`, where a path leads to one. */
+  sourceAt(path: Path): string | undefined;
 }
 
 /** Parses YAML, and with it JSON. Never throws; what is wrong with the text is told as problems with their places. */
@@ -41,6 +45,7 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
       lineCounter: lines,
       prettyErrors: false,
       uniqueKeys: true,
+      merge: true,
       logLevel: "error",
     });
     const problemOf = (error: YAMLError): Problem => ({
@@ -48,6 +53,11 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
       message: whySyntaxIsWrong(error, text),
       place: placeAt(error.pos[0]),
     });
+    const circular = findCircularAlias(document);
+    if (circular !== undefined) {
+      const place = placeAt(circular.range?.[0] ?? 0);
+      return unparsed(file, `uses the anchor ${circular.source} inside of itself`, place);
+    }
     const finder = new OffsetFinder(document);
     // After a key that is there twice the rest can be read all the same.
     const readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
@@ -59,6 +69,7 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
         problem.place === undefined
           ? { ...problem, place: placeAt(finder.find(problem.path, isAboutKey(problem))) }
           : problem,
+      sourceAt: (path) => finder.sourceAt(path),
     };
   } catch (error) {
     return unparsed(file, whyUnreadable(error));
@@ -81,13 +92,35 @@ function onePerLine(problems: readonly Problem[]): readonly Problem[] {
 
 const tooDeep = "is nested too deeply to be read";
 
-function unparsed(file: string | undefined, message: string): YamlDocument {
-  const place = { ...(file === undefined ? undefined : { file }), line: 1, column: 1 };
+/** An alias in what it stands for: followed, it would never end. */
+function findCircularAlias(document: Document): Alias | undefined {
+  const anchored = new Map<string, unknown>();
+  let circular: Alias | undefined;
+  visit(document, {
+    Node(_key, node, path) {
+      if (!isAlias(node)) {
+        if (node.anchor !== undefined) anchored.set(node.anchor, node);
+        return undefined;
+      }
+      if (!path.includes(anchored.get(node.source) as Node)) return undefined;
+      circular = node;
+      return visit.BREAK;
+    },
+  });
+  return circular;
+}
+
+function unparsed(
+  file: string | undefined,
+  message: string,
+  place: NonNullable<Problem["place"]> = { ...(file === undefined ? undefined : { file }), line: 1, column: 1 },
+): YamlDocument {
   return {
     contents: undefined,
     problems: [{ path: [], message, place }],
     warnings: [],
     withPlace: (problem) => ({ ...problem, place: problem.place ?? place }),
+    sourceAt: () => undefined,
   };
 }
 
@@ -114,7 +147,7 @@ class OffsetFinder {
       if (isSeq(node)) {
         node = this.#resolve(node.items[step as number]);
       } else if (isMap(node)) {
-        const pair = node.items.find((one) => isScalar(one.key) && String(one.key.value) === String(step));
+        const pair = this.#pairAt(node, step);
         if (pair === undefined) break;
         const keyOffset = isNode(pair.key) ? pair.key.range?.[0] : undefined;
         if (key && depth === path.length - 1) return keyOffset ?? offset;
@@ -125,6 +158,32 @@ class OffsetFinder {
       offset = node.range?.[0] ?? offset;
     }
     return offset;
+  }
+
+  sourceAt(path: Path): string | undefined {
+    let node = this.#resolve(this.#document.contents);
+    for (const step of path) {
+      if (isSeq(node)) node = this.#resolve(node.items[step as number]);
+      else if (isMap(node)) node = this.#resolve(this.#pairAt(node, step)?.value);
+      else return undefined;
+    }
+    return isScalar(node) ? node.source : undefined;
+  }
+
+  /** A key of the map itself, else of the maps that are merged into it, the first of which counts. */
+  #pairAt({ items }: YAMLMap, step: Path[number]): YAMLMap["items"][number] | undefined {
+    const own = items.find(({ key }) => isScalar(key) && String(key.value) === String(step));
+    if (own !== undefined) return own;
+    for (const { key, value } of items) {
+      if (!isScalar(key) || key.source !== "<<") continue;
+      const merged = this.#resolve(value);
+      for (const one of isSeq(merged) ? merged.items : [merged]) {
+        const map = this.#resolve(one);
+        const pair = isMap(map) ? this.#pairAt(map, step) : undefined;
+        if (pair !== undefined) return pair;
+      }
+    }
+    return undefined;
   }
 
   #resolve(node: unknown): Node | undefined {

@@ -2,6 +2,7 @@ import { renderPath } from "../errors.ts";
 import { maxProblems, type Path } from "../shape/reading.ts";
 import { suggest } from "../shape/suggest.ts";
 import { defaultPolicy, defaultPolicyId, renamedDefaultPolicy } from "./default-policy.ts";
+import type { DescriptorDomain } from "./descriptor.ts";
 import { findMisfits } from "./parse-window.ts";
 import type { Limit, Policy, PolicySet, SubjectEntry, SubjectLimit } from "./policy.ts";
 import { maxPolicies, type ReadPolicies, type Sited } from "./read-policy-document.ts";
@@ -33,7 +34,8 @@ export interface PolicySource {
 export function assemblePolicies(parts: readonly PolicyPart[]): AssembledPolicies {
   const policies = parts.flatMap((part) => part.policies.map((policy) => ({ ...policy, part })));
   const subjects = parts.flatMap((part) => part.subjects.map((subject) => ({ ...subject, part })));
-  const known = checkIds(parts);
+  const { descriptors, again } = checkDomains(parts);
+  const known = checkIds(parts.filter((part) => !again.has(part)));
   const writer = checkFallback(parts, known);
   const fallback = writer?.fallback ?? (known.has(defaultPolicyId) ? renamedDefaultPolicy : defaultPolicy);
   checkReplaces(policies, known);
@@ -44,6 +46,7 @@ export function assemblePolicies(parts: readonly PolicyPart[]): AssembledPolicie
       policies: policies.map(({ value }) => value),
       ...(typeof fallback === "string" ? undefined : { fallback }),
       subjects: subjects.map(({ value }) => value),
+      ...(descriptors.length === 0 ? undefined : { descriptors }),
     },
     findSource([list, ...rest]) {
       if (list === "default") return writer === undefined ? undefined : { part: writer, path: [list], rest };
@@ -86,6 +89,28 @@ function checkFallback(
       `is ${defaultPolicyId}, which is the id of the policy under default; choose another`,
     );
   return writer as (PolicyPart & { readonly fallback: Policy | "none" }) | undefined;
+}
+
+/** A domain's descriptors are one tree, and in one document; of `again`, all of it has been written before. */
+function checkDomains(parts: readonly PolicyPart[]): {
+  readonly descriptors: readonly DescriptorDomain[];
+  readonly again: ReadonlySet<PolicyPart>;
+} {
+  const first = new Map<string, PolicyPart>();
+  const again = new Set<PolicyPart>();
+  const descriptors = parts.flatMap((part) => {
+    if (part.descriptors === undefined) return [];
+    const { value, path } = part.descriptors;
+    const earlier = first.get(value.domain);
+    if (earlier === undefined) first.set(value.domain, part);
+    else {
+      again.add(part);
+      const where = earlier.file ?? "another document";
+      note(part, path, `is ${value.domain}, as in ${where}; write all descriptors of a domain in one file`);
+    }
+    return [value];
+  });
+  return { descriptors, again };
 }
 
 function checkReplaces(policies: readonly InPart<Policy>[], known: KnownPolicies): void {

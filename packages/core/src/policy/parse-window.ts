@@ -95,7 +95,7 @@ const perCalendar = refine(
   (read): Per => ({ kind: "calendar", unit: read.calendar, timeZone: read.time_zone }),
 );
 
-const perShape: Shape<Per> = {
+export const perShape: Shape<Per> = {
   name: "a duration such as 1s, the word never, or { calendar: day or month, time_zone }",
   schema: { anyOf: [{ type: "string", examples: ["1s", "500ms", "1d", "never"] }, perCalendar.schema] },
   read(value, reading) {

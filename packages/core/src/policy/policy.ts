@@ -3,6 +3,8 @@
  * in the seeds' formats all become this, and a snapshot is compiled from it.
  */
 
+import type { DescriptorDomain } from "./descriptor.ts";
+
 export const algorithms = [
   "gcra",
   "token_bucket",
@@ -70,6 +72,8 @@ export interface Match {
   readonly methods: readonly string[];
   /** Every named dimension must have one of its values; `*` asks only that it is there. */
   readonly dimensions: DimensionValues;
+  /** Matches nothing by itself: the policy applies where it is asked for by its id. */
+  readonly named?: true;
 }
 
 export interface Policy {
@@ -118,6 +122,8 @@ export interface PolicySet {
   readonly fallback?: Policy;
   /** What is known of particular subjects: their tiers, custom limits and overrides. */
   readonly subjects: readonly SubjectEntry[];
+  /** Trees of descriptors, by which Envoy asks; their limits are among `policies`. Absent: none. */
+  readonly descriptors?: readonly DescriptorDomain[];
 }
 
 /** A tier or other limits for one subject, for ever or until a moment. */

@@ -4,6 +4,7 @@ import { objectOf } from "../shape/object-shapes.ts";
 import { invalid, type Path, Reading } from "../shape/reading.ts";
 import { described, refine, type Shape, text } from "../shape/shape.ts";
 import { hasMisspelt } from "../shape/suggest.ts";
+import type { DescriptorDomain } from "./descriptor.ts";
 import { domainName } from "./names.ts";
 import type { Policy, SubjectEntry } from "./policy.ts";
 import { fallbackShape, policyShape, type WrittenPolicy } from "./policy-shape.ts";
@@ -28,7 +29,11 @@ export interface ReadPolicies {
   /** The default that was written: a policy, `none` for no limit, or `absent` where the document does not say. */
   readonly fallback: Policy | "none" | "absent";
   readonly subjects: readonly Sited<SubjectEntry>[];
+  /** The tree of descriptors of a domain, where the document has one. */
+  readonly descriptors?: Sited<DescriptorDomain>;
   readonly problems: Problem[];
+  /** What is legal but surprising, as far as only this document's format can tell. */
+  readonly warnings?: readonly Problem[];
 }
 
 /** Remembers where what was read stood. */

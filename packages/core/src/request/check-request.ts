@@ -1,3 +1,21 @@
+import type { Algorithm, FailMode, Window } from "../policy/policy.ts";
+
+/**
+ * A limit that a request brings along, for callers whose limits are no policies: those of another protocol. Its counters
+ * are named by `name` and kind, so that other numbers under the same name go on with them. Keep the object and hand it over
+ * again: what it is compiled to is remembered with it.
+ */
+export interface GivenLimit {
+  readonly name: string;
+  /** The dimensions whose values make the subject. */
+  readonly by: readonly string[];
+  /** Absent: `gcra`. */
+  readonly algorithm?: Algorithm | undefined;
+  readonly window: Window;
+  /** Absent: `open`. */
+  readonly onFailure?: FailMode | undefined;
+}
+
 /** What a caller asks. Everything is optional but what the policies in force need to tell subjects apart. */
 export interface CheckRequest {
   /** Which family of policies is asked. Absent: `default`. */
@@ -17,6 +35,10 @@ export interface CheckRequest {
   readonly preview?: boolean | undefined;
   /** Ask these policies by id, instead of all that match. */
   readonly policies?: readonly string[] | undefined;
+  /** Decide by these limits, instead of by policies. */
+  readonly limits?: readonly GivenLimit[] | undefined;
+  /** How long the caller waits at most, 1 ms … 60 s: shortens what policies say. */
+  readonly deadlineMs?: number | undefined;
   /** Also answer for every limit, not only for the one that speaks. */
   readonly details?: boolean | undefined;
   /** Also answer with a receipt, by which the take can be given back. */
@@ -31,3 +53,5 @@ export const maxDimensionLength = 4096;
 export const maxIdLength = 256;
 export const maxIdTtlMs: number = 24 * 60 * 60 * 1000;
 export const maxNamedPolicies = 32;
+export const maxGivenLimits = 16;
+export const maxDeadlineMs = 60_000;

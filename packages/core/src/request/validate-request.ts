@@ -1,5 +1,13 @@
 import { type Problem, SluiceError } from "../errors.ts";
-import { type CheckRequest, maxCost, maxIdLength, maxIdTtlMs, maxNamedPolicies } from "./check-request.ts";
+import {
+  type CheckRequest,
+  maxCost,
+  maxDeadlineMs,
+  maxGivenLimits,
+  maxIdLength,
+  maxIdTtlMs,
+  maxNamedPolicies,
+} from "./check-request.ts";
 
 /**
  * Refuses a request that is not one, naming every field that is wrong. Callers in plain JavaScript have no compiler to
@@ -19,6 +27,7 @@ type Costs = "asked" | "charged";
 function isValid(request: CheckRequest, costs: Costs): boolean {
   if (!isRecord(request)) return false;
   const { domain, dimensions, cost, id, idTtlMs, preview, policies, details, receipt } = request;
+  const { limits, deadlineMs } = request;
   return (
     (dimensions === undefined || isRecord(dimensions)) &&
     (cost === undefined || isCost(cost, preview, costs)) &&
@@ -27,12 +36,14 @@ function isValid(request: CheckRequest, costs: Costs): boolean {
     (idTtlMs === undefined || isIdTtl(idTtlMs)) &&
     (preview === undefined || typeof preview === "boolean") &&
     (policies === undefined || isPolicyList(policies)) &&
+    (limits === undefined || (policies === undefined && isLimitList(limits))) &&
+    (deadlineMs === undefined || isDeadline(deadlineMs)) &&
     (details === undefined || typeof details === "boolean") &&
     (receipt === undefined || typeof receipt === "boolean")
   );
 }
 
-function isRecord(value: unknown): boolean {
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
@@ -55,6 +66,23 @@ function isPolicyList(ids: unknown): boolean {
   );
 }
 
+/** Light on purpose: these come from code, not from outside. */
+function isLimitList(limits: unknown): boolean {
+  return (
+    Array.isArray(limits) &&
+    limits.length >= 1 &&
+    limits.length <= maxGivenLimits &&
+    limits.every(
+      (one) => isRecord(one) && typeof one.name === "string" && Array.isArray(one.by) && isRecord(one.window),
+    ) &&
+    (limits.length === 1 || new Set(limits.map(({ name }) => name)).size === limits.length)
+  );
+}
+
+function isDeadline(ms: unknown): boolean {
+  return typeof ms === "number" && ms >= 1 && ms <= maxDeadlineMs;
+}
+
 function findProblems(request: CheckRequest, costs: Costs): Problem[] {
   if (!isRecord(request)) return [{ path: [], message: `must be an object, not ${show(request)}` }];
   const problems: Problem[] = [];
@@ -72,6 +100,10 @@ function findProblems(request: CheckRequest, costs: Costs): Problem[] {
   expect("idTtlMs", isIdTtl, `a number from 1 to ${maxIdTtlMs}`);
   expect("preview", isBoolean, "true or false");
   expect("policies", isPolicyList, `a list of 1 to ${maxNamedPolicies} policy ids`);
+  expect("limits", isLimitList, `a list of 1 to ${maxGivenLimits} limits, each with a name of its own`);
+  if (request.limits !== undefined && request.policies !== undefined)
+    problems.push({ path: ["limits"], message: "must not stand beside policies: one or the other decides" });
+  expect("deadlineMs", isDeadline, `a number from 1 to ${maxDeadlineMs}`);
   expect("details", isBoolean, "true or false");
   expect("receipt", isBoolean, "true or false");
   return problems;

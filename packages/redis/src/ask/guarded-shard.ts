@@ -2,6 +2,7 @@ import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState, StoreUna
 import type { Shard } from "../topology/topology.ts";
 import { within } from "../topology/within.ts";
 import { ServerClock } from "./server-clock.ts";
+import { createShardFigures, type ShardFigures } from "./shard-figures.ts";
 
 /** Monotonic milliseconds. */
 export type NowMs = () => number;
@@ -15,10 +16,13 @@ const eagerAfterMs = 1000;
 export class GuardedShard {
   readonly shard: Shard;
   readonly clock: ServerClock = new ServerClock();
+  readonly figures: ShardFigures = createShardFigures();
   readonly #breaker: CircuitBreaker;
   readonly #nowMs: NowMs;
   readonly #probeEveryMs: number;
   #timer: NodeJS.Timeout | undefined;
+  /** Since when an answer to `measure` is missing. */
+  #measuringMs: number | undefined;
   /** When the breaker left closed; undefined while it is. */
   #openedMs: number | undefined;
   #closed = false;
@@ -36,11 +40,15 @@ export class GuardedShard {
       ...options,
       onChange: (state, why) => {
         if (state === "open") {
+          if (this.#openedMs === undefined) this.figures.breakerOpened += 1;
           this.#openedMs ??= nowMs();
           // A connection that stopped answering may be half open, which only a new one finds out.
           shard.renew();
           this.#probeLater();
-        } else if (state === "closed") this.#openedMs = undefined;
+        } else if (state === "closed") {
+          this.#openedMs = undefined;
+          this.figures.breakerClosed += 1;
+        }
         onChange(shard.name, state, why);
       },
     });
@@ -76,6 +84,38 @@ export class GuardedShard {
     const nowMs = this.#nowMs();
     if (this.#openedMs === undefined || nowMs - this.#openedMs < eagerAfterMs) return;
     if (this.#breaker.admit(nowMs, true) === "probe") this.#probe();
+  }
+
+  /** How long the last exchange took, or for how long one has gone unanswered by now, if that is longer. */
+  get roundTripMs(): number | undefined {
+    const { roundTripMs } = this.figures;
+    if (this.#measuringMs === undefined) return roundTripMs;
+    return Math.max(this.#nowMs() - this.#measuringMs, roundTripMs ?? 0);
+  }
+
+  /**
+   * Asks the server for its time, and learns its clock and how quick it is. Says nothing to the breaker, and asks one at a
+   * time, so a server that does not answer has one question waiting.
+   */
+  measure(): void {
+    if (this.#measuringMs !== undefined || !this.shard.ready) return;
+    const sentMs = this.#nowMs();
+    this.#measuringMs = sentMs;
+    this.shard
+      .send(0, ["TIME"])
+      .then(
+        (reply) => {
+          const receivedMs = this.#nowMs();
+          const [seconds, microseconds] = reply as [string, string];
+          this.clock.learn(Number(seconds) * 1000 + Number(microseconds) / 1000, sentMs, receivedMs);
+          this.figures.roundTripMs = receivedMs - sentMs;
+        },
+        // A connection that is lost is heard of elsewhere.
+        () => undefined,
+      )
+      .finally(() => {
+        this.#measuringMs = undefined;
+      });
   }
 
   /** Probes no more. */

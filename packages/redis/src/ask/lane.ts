@@ -6,6 +6,7 @@ import { type Call, encodeArrivals, encodeBlocks, encodePlan } from "./encode-ca
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
 import { type Answer, type Operation, operations, type Question, type Reply, weightOf } from "./question.ts";
 import { callScript } from "./script-calls.ts";
+import { callFailureOf, countAnswer } from "./shard-figures.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
 /** What has happened, in numbers that only grow. */
@@ -23,6 +24,8 @@ export interface AskCounts {
   /** Keys that held something that is not ours, and keys without an end that were given one. */
   foreign: number;
   healed: number;
+  /** Times that counters went over to another server: a failover, or slots of a cluster that moved. */
+  moves: number;
 }
 
 export interface LaneOptions {
@@ -56,8 +59,11 @@ interface Pending {
   readonly question: Question;
   readonly weight: number;
   readonly budgetMs: number;
-  /** When it is given up. Moves only by stalls of this very process, and by no more than another budget. */
+  readonly patienceMs: number;
+  /** When it is given up. Moves only by stalls of this very process, and by no more than its patience once more. */
   expiresMs: number;
+  /** Until when the server may still carry it out; moves with it. */
+  lateMs: number;
   excusedMs: number;
   /** When it is asked again, if that cannot charge twice. */
   retryMs: number;
@@ -119,7 +125,16 @@ export class Lane {
     return this.#waiting.length;
   }
 
-  ask(question: Question, budgetMs: number): Promise<Answer> {
+  /** Calls on their way that somebody waits for. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /**
+   * The server has `budgetMs` to answer. A caller who waits for less, `patienceMs`, is answered then, which says nothing of
+   * the server: neither its breaker nor the questions that travel along are concerned.
+   */
+  ask(question: Question, budgetMs: number, patienceMs: number = budgetMs): Promise<Answer> {
     const { nowMs, maxWaiting } = this.#options;
     const shard = this.#options.shard();
     const connected = shard?.shard.ready === true;
@@ -136,7 +151,9 @@ export class Lane {
         question,
         weight: weightOf(question),
         budgetMs,
-        expiresMs: startMs + budgetMs,
+        patienceMs,
+        expiresMs: startMs + patienceMs,
+        lateMs: startMs + budgetMs,
         excusedMs: 0,
         retryMs: repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
         sent: false,
@@ -147,7 +164,7 @@ export class Lane {
         reject,
       });
       if (connected) this.#flushSoon(startMs);
-      this.#watch(startMs + (repeatable ? firstAttempt : 1) * budgetMs, startMs);
+      this.#watch(startMs + Math.min((repeatable ? firstAttempt : 1) * budgetMs, patienceMs), startMs);
     });
   }
 
@@ -199,9 +216,10 @@ export class Lane {
     this.#excusedMs = nowMs;
     for (const flight of this.#flights) flight.dueMs += Math.min(stalledMs, flight.patienceMs);
     for (const pending of new Set(this.#open())) {
-      const excusedMs = Math.min(stalledMs, pending.budgetMs - pending.excusedMs);
+      const excusedMs = Math.min(stalledMs, pending.patienceMs - pending.excusedMs);
       pending.excusedMs += excusedMs;
       pending.expiresMs += excusedMs;
+      pending.lateMs += excusedMs;
       pending.retryMs += excusedMs;
     }
   }
@@ -245,8 +263,9 @@ export class Lane {
     this.#watch(dueMs, sentMs);
     counts.calls += 1;
     counts.questions += pendings.length;
+    shard.figures.calls += 1;
     for (const pending of pendings) pending.sent = true;
-    const deadlineMs = shard.clock.at(Math.min(...pendings.map(({ expiresMs }) => expiresMs)));
+    const deadlineMs = shard.clock.at(Math.min(...pendings.map(({ lateMs }) => lateMs)));
     const serverNowMs = shard.clock.aheadMs === undefined ? Date.now() : shard.clock.at(sentMs);
     const questions = pendings.map(({ question }) => question);
     const { names, tune } = this.#options;
@@ -266,7 +285,9 @@ export class Lane {
     const { shard, pendings } = flight;
     try {
       const head = decodeHead(reply);
-      shard.clock.learn(head.nowUs / 1000, sentMs, nowMs());
+      const receivedMs = nowMs();
+      shard.clock.learn(head.nowUs / 1000, sentMs, receivedMs);
+      countAnswer(shard.figures, receivedMs - sentMs);
       counts.foreign += head.foreign;
       counts.healed += head.healed;
       if (head.late) this.#again(pendings);
@@ -323,6 +344,7 @@ export class Lane {
     }
     if (!flight.overdue) {
       counts.failedCalls += 1;
+      flight.shard.figures.failures[callFailureOf(error)] += 1;
       onFailure(flight.shard.shard.name, error);
       // What passes by itself, and is told at once, needs no breaker: enforcement is back the moment it has passed.
       if (!isPassing(error)) flight.shard.fail(flight.generation);
@@ -343,11 +365,12 @@ export class Lane {
     if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
   }
 
-  /** It was not answered for as long as the most impatient of its questions would have waited. */
+  /** It was not answered within the shortest budget of its questions. */
   #giveUpFlight(flight: Flight): void {
     flight.overdue = true;
     this.#inFlight -= 1;
     this.#options.counts.failedCalls += 1;
+    flight.shard.figures.failures.timeout += 1;
     flight.shard.fail(flight.generation);
     if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
   }

@@ -44,6 +44,7 @@ describe.each(flavors)("counters on a %s cluster", (flavor) => {
     await open({ replicas: 0, seeds: 1 });
     expect(store.stats.shards.map(({ name }) => name).sort()).toEqual(cluster.nodes.map(nameOf).sort());
     expect(await served()).toBe(true);
+    expect(store.stats.moves).toBe(0);
   }, 60_000);
 
   it("are served by a replica soon after their primary died, and by it still when the primary is back", async () => {
@@ -57,6 +58,7 @@ describe.each(flavors)("counters on a %s cluster", (flavor) => {
     await expect(store.take([take])).rejects.toBeInstanceOf(StoreUnavailable);
     await expect.poll(served, { timeout: 15_000 }).toBe(true);
     expect(store.stats.shards.map(({ name }) => name)).toContain(nameOf(replica));
+    expect(store.stats.moves).toBeGreaterThan(0);
     expect(store.stats.shards.map(({ name }) => name)).not.toContain(nameOf(primary));
     await expect.poll(() => store.ready, { timeout: 5000 }).toBe(true);
     // What the replica knew is still counted.

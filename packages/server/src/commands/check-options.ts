@@ -10,6 +10,8 @@ export interface CheckOptions {
   readonly preview?: boolean;
   readonly details?: boolean;
   readonly server?: string;
+  /** What a server is asked with: `SLUICE_TOKEN`. */
+  readonly token?: string | undefined;
   readonly config?: string;
   readonly redis?: string;
   readonly json?: boolean;

@@ -1,4 +1,4 @@
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import { type Asker, createAsker } from "./asker.ts";
 import { type CheckOptions, parseCheckRequest, parseWhole } from "./check-options.ts";
 import { renderDecision } from "./render-decision.ts";

@@ -1,4 +1,4 @@
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import { createAsker } from "./asker.ts";
 import { type CheckOptions, parseCheckRequest } from "./check-options.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";

@@ -1,7 +1,7 @@
 import { type Problem, renderPath, SluiceError } from "sluice";
 import { parsePolicyFiles } from "sluice/policy-text";
-import { readPolicyFiles } from "../policy-files.ts";
-import { renderPolicyProblem } from "../render-policy-problem.ts";
+import { readPolicyFiles } from "../policies/policy-files.ts";
+import { renderPolicyProblem } from "../policies/render-policy-problem.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
 export interface LintOptions {

@@ -1,16 +1,27 @@
+import cluster from "node:cluster";
 import { relative } from "node:path";
 import { type CheckRequest, createLimiter, ManualClock, type PolicySet, type Problem } from "sluice";
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { HangUp, Signals } from "../early-signals.ts";
 import { exampleCheck } from "../example-check.ts";
-import type { Settings } from "../settings.ts";
-import { createLogger } from "../telemetry/logger.ts";
+import { type Settings, settingsTable } from "../settings/settings.ts";
+import { createLogger, type Logger } from "../telemetry/logger.ts";
+import { type Addresses, endpointsOf } from "../transports/create-transports.ts";
+import { ListenError } from "../transports/door.ts";
+import { clearSocketPath } from "../transports/door-socket-path.ts";
+import { protocols } from "../transports/transport.ts";
 import { version } from "../version.ts";
+import { checkWorkers, countWorkers } from "../workers/check-workers.ts";
+import { joinWorkers } from "../workers/join-workers.ts";
+import type { Announcement } from "../workers/messages.ts";
+import { startWorkers, type WorkersOptions } from "../workers/start-workers.ts";
+import { withFields } from "../workers/with-fields.ts";
+import type { WorkerLink } from "../workers/worker-link.ts";
 import { CommandError, type ExitCode, type Terminal } from "./terminal.ts";
 
 /**
  * `sluice serve`: serves until SIGTERM or SIGINT, or until its terminal is gone; elsewhere SIGHUP reloads. A second signal
- * ends it without waiting.
+ * ends it without waiting. Where several processes are wanted, this one starts them and serves nothing itself.
  */
 export async function serve(
   settings: Settings,
@@ -19,27 +30,108 @@ export async function serve(
   signals: Signals,
   hangUp: HangUp = "reload",
 ): Promise<ExitCode> {
-  const log = createLogger({ level: settings.logLevel, format: settings.logFormat, ...terminal });
+  const log = createLogger({
+    level: settings.logLevel,
+    format: settings.logFormat,
+    hashSubjects: settings.logHashSubjects,
+    ...terminal,
+  });
+  const count = countWorkers(settings);
+  if (cluster.isWorker && settings.workers !== 1) return serveAsWorker(settings, log, signals);
   if (warnings.length > 0) log.warn({ problems: warnings }, "the settings are legal, but may surprise");
+  const announce = ({ fields, greeting }: Announcement): void => {
+    log.info(fields, "listening");
+    if (settings.logFormat === "text") terminal.stdout.write(greeting);
+  };
+  if (count > 1) return serveWithWorkers({ settings, count, log, announce }, signals, hangUp);
+  const signal = await serveHere({ settings, log, announce }, signals, hangUp);
+  log.info({ signal }, "stopped");
+  return 0;
+}
+
+interface Serving {
+  readonly settings: Settings;
+  readonly log: Logger;
+  readonly announce: (announcement: Announcement) => void;
+  readonly worker?: WorkerLink;
+}
+
+/** Resolves when it is told to stop and has done so, with the signal that told. */
+async function serveHere({ announce, ...serving }: Serving, signals: Signals, hangUp: HangUp): Promise<NodeJS.Signals> {
+  const { settings } = serving;
   let daemon: Daemon | undefined;
   // Listening for signals comes first: one that arrives while policies are loaded is obeyed. `main.ts` minds those before.
-  const asked = nextStop(signals, hangUp === "stop" ? [...stopSignals, "SIGHUP"] : stopSignals);
+  const asked = nextStop(signals, stopSignalsFor(hangUp));
   const reload = (): void => void daemon?.reload();
   if (hangUp === "reload") signals.on("SIGHUP", reload);
-  daemon = await startDaemon({ settings, log, processMetrics: true }).catch((error: unknown) => {
-    throw asListenError(error, settings);
+  daemon = await startDaemon({ ...serving, processMetrics: true }).catch((error: unknown) => {
+    throw asCommandError(error, settings);
   });
-  const { policySet } = daemon.limiter.snapshot;
-  const { url, countersAt: counters } = daemon;
-  log.info({ url, policies: policySet.policies.length, path: settings.config, counters, version }, "listening");
-  if (settings.logFormat === "text") terminal.stdout.write(renderGreeting(url, settings.config, policySet, counters));
+  announce(announcementOf(daemon, settings));
 
   const signal = await asked;
   // Nobody is in a hurry in a terminal that is gone, and what started us may hand the news on as a SIGTERM.
   await Promise.race(signal === "SIGHUP" ? [daemon.close()] : [daemon.close(), nextStop(signals, stopSignals)]);
   signals.off("SIGHUP", reload);
-  log.info({ signal }, "stopped");
+  return signal;
+}
+
+function announcementOf({ limiter, addresses, countersAt: counters }: Daemon, { config }: Settings): Announcement {
+  const { policySet } = limiter.snapshot;
+  return {
+    fields: { ...addresses, policies: policySet.policies.length, path: config, counters, version },
+    greeting: renderGreeting(addresses, config, policySet, counters),
+  };
+}
+
+/** One of several processes. It minds what the first one says; signals of the system reach that one as well. */
+async function serveAsWorker(settings: Settings, log: Logger, signals: Signals): Promise<ExitCode> {
+  for (const signal of stopSignalsFor("stop")) signals.on(signal, () => {});
+  const worker = await joinWorkers();
+  const { announce } = worker;
+  await serveHere(
+    { settings, log: withFields(log, { worker: worker.number }), announce, worker },
+    worker.signals,
+    "reload",
+  );
+  worker.leave();
   return 0;
+}
+
+async function serveWithWorkers(options: WorkersOptions, signals: Signals, hangUp: HangUp): Promise<ExitCode> {
+  const { settings, count, log, announce } = options;
+  const asked = nextStop(signals, stopSignalsFor(hangUp));
+  await checkWorkers(settings);
+  // Sockets are made by this process, and this is what they are made with: owner and group may connect.
+  process.umask(0o117);
+  for (const protocol of protocols) {
+    for (const endpoint of endpointsOf(protocol, settings)) {
+      if (endpoint.kind !== "socket") continue;
+      await clearSocketPath(endpoint.path).catch((error: unknown) => {
+        throw asCommandError(new ListenError(protocol, endpoint, error), settings);
+      });
+    }
+  }
+  const workers = startWorkers({
+    settings,
+    count,
+    log,
+    announce: ({ fields, greeting }) => announce({ fields: { ...fields, workers: count }, greeting }),
+  });
+  const reload = (): void => workers.reload();
+  if (hangUp === "reload") signals.on("SIGHUP", reload);
+  let signal: NodeJS.Signals | undefined;
+  void asked.then((first) => {
+    signal = first;
+    workers.stop(first);
+    if (first !== "SIGHUP") void nextStop(signals, stopSignals).then((second) => workers.stop(second));
+  });
+  const end = await workers.ended;
+  signals.off("SIGHUP", reload);
+  if (end.kind === "stopped") log.info({ signal }, "stopped");
+  if (end.kind === "given up")
+    throw new CommandError("the workers end as soon as they start, and are not started any more; see above for why");
+  return end.kind === "failed at start" ? 2 : 0;
 }
 
 /** Resolves at the next of these signals, with the signal. */
@@ -58,9 +150,13 @@ function nextStop(signals: Signals, names: readonly NodeJS.Signals[]): Promise<N
 
 const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT"];
 
+function stopSignalsFor(hangUp: HangUp): readonly NodeJS.Signals[] {
+  return hangUp === "stop" ? [...stopSignals, "SIGHUP"] : stopSignals;
+}
+
 /** What a newcomer needs to know: where it listens, where policies come from, and something to try. */
 export function renderGreeting(
-  url: string,
+  addresses: Addresses,
   config: string | undefined,
   policySet: PolicySet,
   counters: string = "memory",
@@ -70,18 +166,30 @@ export function renderGreeting(
     config === undefined
       ? "the default policy alone; name a policy file with --config"
       : `${count} from ${shortPath(config)}, watched for changes`;
-  return `
-Sluice ${version} listens on ${url}
-
-  policies   ${source}${counters === "memory" ? "" : `\n  counters   ${counters}`}
-  decide     POST ${url}/v1/check
-  explain    POST ${url}/v1/explain
-  look       GET  ${url}/v1/policies  /readyz  /livez  /metrics  /openapi.json
-
+  const lines = [["policies", source]];
+  if (counters !== "memory") lines.push(["counters", counters]);
+  // What a browser and curl can reach first; a unix socket is not a URL.
+  const url = addresses.http.find((address) => address.startsWith("http"));
+  if (url !== undefined)
+    lines.push(
+      ["decide", `POST ${url}/v1/check`],
+      ["explain", `POST ${url}/v1/explain`],
+      ["look", `GET  ${url}/v1/policies  /v1/status  /readyz  /livez  /metrics  /openapi.json`],
+    );
+  const others = [...addresses.grpc, ...addresses.resp, ...addresses.http.filter((address) => address !== url)];
+  if (others.length > 0) lines.push(["also", others.join("  ")]);
+  const example = url?.startsWith("http:")
+    ? `
 Ask it something:
 
   ${renderCurl(`${url}/v1/check`, exampleCheck(policySet))}
-${renderHint(policySet)}
+${renderHint(policySet)}`
+    : "";
+  return `
+Sluice ${version} listens on ${url ?? others[0] ?? "nothing"}
+
+${lines.map(([name = "", text]) => `  ${name.padEnd(11)}${text}`).join("\n")}
+${example}
 `;
 }
 
@@ -113,18 +221,31 @@ function shortPath(path: string): string {
   return short === "" || short.startsWith("..") ? path : short;
 }
 
-function asListenError(error: unknown, { host, httpPort }: Settings): unknown {
-  const { code, syscall } = error as NodeJS.ErrnoException;
-  if (syscall !== "listen" && syscall !== "getaddrinfo") return error;
-  const reason = listenErrors[code ?? ""] ?? `it fails with ${code}`;
-  return new CommandError(`cannot listen on port ${httpPort} of ${host}: ${reason}`);
+/** Why it cannot listen, in a sentence. Any other error as it is. */
+function asCommandError(error: unknown, { host }: Settings): unknown {
+  if (!(error instanceof ListenError)) return error;
+  const { protocol, endpoint, code, message } = error;
+  if (endpoint.kind === "socket") {
+    const reason = code === "path" ? message : (socketErrors[code] ?? `it fails with ${code || message}`);
+    return new CommandError(`cannot listen on ${endpoint.path}: ${reason}`);
+  }
+  const { flag, env } = settingsTable[portSettings[protocol]];
+  const another = `choose another with ${flag} or ${env} (0 takes any free one)`;
+  const reason = listenErrors[code]?.(another) ?? `it fails with ${code || message}`;
+  return new CommandError(`cannot listen on port ${endpoint.port} of ${host}: ${reason}`);
 }
 
-const another = "choose another with --port or SLUICE_HTTP_PORT (0 takes any free one)";
+const portSettings = { http: "httpPort", grpc: "grpcPort", resp: "respPort" } as const;
 
-const listenErrors: Readonly<Record<string, string>> = {
-  EADDRINUSE: `something else listens there already. Stop it, or ${another}`,
-  EACCES: `ports below 1024 need a privilege that this process lacks; ${another}`,
-  EADDRNOTAVAIL: "this machine has no such address; choose one with --host or SLUICE_HOST",
-  ENOTFOUND: "there is no such host; choose one with --host or SLUICE_HOST",
+const listenErrors: Readonly<Record<string, (another: string) => string>> = {
+  EADDRINUSE: (another) => `something else listens there already. Stop it, or ${another}`,
+  EACCES: (another) => `ports below 1024 need a privilege that this process lacks; ${another}`,
+  EADDRNOTAVAIL: () => "this machine has no such address; choose one with --host or SLUICE_HOST",
+  ENOTFOUND: () => "there is no such host; choose one with --host or SLUICE_HOST",
+};
+
+const socketErrors: Readonly<Record<string, string>> = {
+  EACCES: "this process may not make a file there",
+  ENOENT: "there is no such folder",
+  EADDRINUSE: "another process listens there already; stop it, or choose another path",
 };

@@ -1,6 +1,7 @@
 import { MemoryCounters } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
-import { SettingError, type Settings } from "../settings.ts";
+import { SettingError } from "../settings/parse-settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { openRedisCounters } from "./open-redis-counters.ts";
 import { type CountersPlan, planCounters } from "./plan-counters.ts";

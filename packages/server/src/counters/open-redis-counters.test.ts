@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers/promises";
 import { startServer, type TestServer } from "@sluice/test-servers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseSettings, type Settings } from "../settings.ts";
+import { parseSettings } from "../settings/parse-settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import { openRedisCounters } from "./open-redis-counters.ts";
 import { planCounters } from "./plan-counters.ts";
 import type { RunningCounters } from "./running-counters.ts";

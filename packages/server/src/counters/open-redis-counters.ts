@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { RedisCounters, type RedisServers, renderServers } from "@sluice/redis";
 import type { RateLimitsRuntime } from "sluice/policy-text";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { concernsAbout, inspectServer, parseShardName } from "./inspect-server.ts";
 import { planCounters, type RedisPlan } from "./plan-counters.ts";
@@ -15,6 +15,10 @@ const inspectWithinMs = 1_000;
 /** After so long without servers that is said, whatever they are; most are told of sooner, by the attempt that failed. */
 const patienceMs = 5_000;
 const maxInspected = 10_000;
+/** Every so many looks servers are asked for their time, which tells how quick they are. */
+const measureEvery = 5;
+const maxTraced = 20;
+const timeoutsEveryMs = 60_000;
 
 /** Counters on servers, which are looked after: connected to, inspected, probed, and exchanged for others. */
 export async function openRedisCounters(first: RedisPlan, settings: Settings, log: Logger): Promise<RunningCounters> {
@@ -50,6 +54,10 @@ export async function openRedisCounters(first: RedisPlan, settings: Settings, lo
     try {
       if (!kindKnown) await change(learnKind);
       if (store.ready) everReady = true;
+      looks += 1;
+      if (looks % measureEvery === 0) store.measure();
+      tellOfTimeouts();
+      traceShards();
       if (!everReady) tellOfPatience();
       await inspectNewShards();
     } catch (error) {
@@ -57,6 +65,29 @@ export async function openRedisCounters(first: RedisPlan, settings: Settings, lo
     } finally {
       looking = false;
     }
+  }
+
+  let timeoutsTold = 0;
+  let timeoutsToldMs = -Infinity;
+  function tellOfTimeouts(): void {
+    const { timeouts } = store.stats;
+    if (timeouts === timeoutsTold || performance.now() - timeoutsToldMs < timeoutsEveryMs) return;
+    log.warn(
+      { checks: timeouts - timeoutsTold, deadlineMs },
+      "the counters did not answer in time; on_failure answered these checks",
+    );
+    timeoutsTold = timeouts;
+    timeoutsToldMs = performance.now();
+  }
+
+  let looks = 0;
+  function traceShards(): void {
+    if (log.trace === undefined) return;
+    const { shards, ...counts } = store.stats;
+    const traced = shards.slice(0, maxTraced).map(({ name: shard, cell, connected, roundTripMs, figures }) => {
+      return { shard, cell, connected, roundTripMs, calls: figures.calls, failures: figures.failures };
+    });
+    log.trace({ ...counts, shards: traced }, "counter servers, and what was asked of them");
   }
 
   let toldOfPatience = false;

@@ -1,6 +1,6 @@
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import { describe, expect, it } from "vitest";
-import { parseSettings, SettingError } from "../settings.ts";
+import { parseSettings, SettingError } from "../settings/parse-settings.ts";
 import { type CountersPlan, planCounters } from "./plan-counters.ts";
 
 function plan(env: Record<string, string>, runtime?: RateLimitsRuntime): CountersPlan {

@@ -1,7 +1,8 @@
 import type { RedisServers, TlsOptions } from "@sluice/redis";
 import type { CircuitBreakerOptions } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
-import { SettingError, type Settings } from "../settings.ts";
+import { SettingError } from "../settings/parse-settings.ts";
+import type { Settings } from "../settings/settings.ts";
 
 /** Where counters are to be, by everything that was said of it. */
 export type CountersPlan =

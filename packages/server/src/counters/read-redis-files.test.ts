@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createCertificates } from "@sluice/test-servers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseSettings, type Settings } from "../settings.ts";
+import { parseSettings } from "../settings/parse-settings.ts";
+import type { Settings } from "../settings/settings.ts";
 import { readCells, withTlsFiles } from "./read-redis-files.ts";
 
 let folder: string;

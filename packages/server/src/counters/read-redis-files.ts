@@ -1,4 +1,3 @@
-import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { type Cell, parseRedisUrl, type RedisServers, type TlsOptions } from "@sluice/redis";
 import {
@@ -14,7 +13,9 @@ import {
   text,
 } from "sluice";
 import { parse } from "yaml";
-import { SettingError, type Settings } from "../settings.ts";
+import { SettingError } from "../settings/parse-settings.ts";
+import { readSettingFile } from "../settings/read-setting-file.ts";
+import type { Settings } from "../settings/settings.ts";
 import { withAccess } from "./plan-counters.ts";
 
 /** The same servers, with the certificates and the key that settings name the files of. Reads the files anew each time. */
@@ -124,25 +125,3 @@ function checkPem(
     throw new SettingError(names, `what is in the file cannot be used (${said}); it should be in PEM`);
   }
 }
-
-async function readSettingFile(
-  name: "redisCa" | "redisCert" | "redisKey" | "redisCells",
-  settings: Settings,
-): Promise<string | undefined> {
-  const path = settings[name];
-  if (path === undefined) return undefined;
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
-    throw new SettingError([name], `${path} ${reasons[code] ?? `cannot be read: ${code || error}`}`);
-  }
-}
-
-const reasons: Readonly<Record<string, string>> = {
-  ENOENT: "does not exist",
-  ENOTDIR: "does not exist: a part of its path is a file",
-  EACCES: "cannot be read: permission denied",
-  EPERM: "cannot be read: permission denied",
-  EISDIR: "is a folder; name a file",
-};

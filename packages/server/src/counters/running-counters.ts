@@ -23,6 +23,8 @@ export interface CountersStatus {
   readonly shards: number;
   /** Servers that are not asked now, the first few of them. */
   readonly away: readonly AwayShard[];
+  /** Servers that are asked, and take long to answer, the first few of them. */
+  readonly slow: readonly AwayShard[];
 }
 
 export interface AwayShard {

@@ -1,11 +1,13 @@
 import type { RedisCounters } from "@sluice/redis";
+import { slowMs } from "../status/readiness.ts";
 import type { CountersStatus } from "./running-counters.ts";
 
 const maxAway = 20;
 
-/** Which servers are not asked now, and why. */
+/** Which servers are not asked now, or answer slowly, and why. */
 export function statusOfRedis({ ready, stats }: RedisCounters): CountersStatus {
   const away = stats.shards.filter(({ connected, breaker }) => !connected || breaker !== "closed");
+  const slow = stats.shards.filter(({ connected, roundTripMs = 0 }) => connected && roundTripMs > slowMs);
   return {
     ready,
     shards: stats.shards.length,
@@ -13,6 +15,11 @@ export function statusOfRedis({ ready, stats }: RedisCounters): CountersStatus {
       shard: name,
       cell,
       why: connected ? `its breaker is ${breaker.replace("_", " ")}` : "there is no connection",
+    })),
+    slow: slow.slice(0, maxAway).map(({ name, cell, roundTripMs = 0 }) => ({
+      shard: name,
+      cell,
+      why: `the last exchange took ${Math.round(roundTripMs)} ms`,
     })),
   };
 }

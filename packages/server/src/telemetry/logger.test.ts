@@ -36,11 +36,102 @@ describe("the logger", () => {
     expect(stdout.text).toBe("");
   });
 
-  it("blots out secrets", () => {
+  /** What is logged of these fields, as it is written. */
+  function logged(
+    fields: Readonly<Record<string, unknown>>,
+    message = "asked",
+    format: "json" | "text" = "json",
+  ): string {
+    const output = capture();
+    createLogger({ level: "trace", format, stdout: output, stderr: output }).error(fields, message);
+    if (format === "json") expect(() => JSON.parse(output.text)).not.toThrow();
+    return output.text;
+  }
+
+  const secret = "t0p-secret.value";
+
+  it.each<[string, Readonly<Record<string, unknown>>]>([
+    ["a field", { token: secret }],
+    ["headers", { headers: { authorization: `Bearer ${secret}`, "X-Api-Key": secret, cookie: `sid=${secret}` } }],
+    ["a field far down", { a: { b: { c: [{ d: { redis_password: secret } }] } } }],
+    ["a list", { headers: { "set-cookie": [`a=${secret}`, "b=1"] } }],
+    ["a header as text", { line: `Proxy-Authorization: Basic ${secret}` }],
+    ["a bearer token as text", { reason: `401 for "Bearer ${secret}"` }],
+    ["an address", { servers: `rediss://sluice:${secret}@db.internal:6379/0` }],
+    ["an address without a user", { url: `redis://:${secret}@127.0.0.1` }],
+    ["an address whose password has signs in it", { url: `https://u:p/${secret}:x@collector:4318` }],
+    ["an address whose password has an at sign in it", { url: `redis://u:p@${secret}@db.internal/0` }],
+    ["two addresses", { servers: `redis://u:${secret}@a:1,redis://u:${secret}@b:2` }],
+    ["an error", { err: new Error(`cannot reach redis://u:${secret}@h`) }],
+    ["what hangs on an error", { err: Object.assign(new Error("no"), { config: { password: secret } }) }],
+    ["a key", { err: new Error(`-----BEGIN EC PRIVATE KEY-----\n${secret}\n-----END EC PRIVATE KEY-----`) }],
+    ["a dimension", { dimensions: { api_key: secret, user: "ann" } }],
+    ["a value with quotes", { password: `"${secret}"` }],
+  ])("blots out a secret in %s", (_where, fields) => {
+    for (const format of ["json", "text"] as const) {
+      expect(logged({ ...fields, accept: "*/*" }, "asked", format)).not.toContain(secret);
+      expect(logged({ ...fields, accept: "*/*" }, "asked", format)).toContain("*/*");
+    }
+  });
+
+  it("writes nothing that a terminal would obey", () => {
+    const text = logged(
+      { dimensions: { user: "a\u001b[2Jb\u009b1mc\u007f" }, path: "x\u001b[31m" },
+      "as\u001bked",
+      "text",
+    );
+    expect(text.trimEnd()).toMatch(/^[^\p{Cc}]+$/u);
+    expect(text).toContain("\\u001b[2Jb");
+  });
+
+  it("blots out a secret in the sentence itself", () => {
+    expect(logged({}, `cannot connect to redis://u:${secret}@h`)).not.toContain(secret);
+  });
+
+  it("leaves alone what only sounds like a secret", () => {
+    const fields = { tokens: "/etc/tokens", tokens_remaining: 3, url: "http://127.0.0.1:8080/v1/check", cookies: 2 };
+    expect(JSON.parse(logged(fields))).toMatchObject(fields);
+  });
+
+  it("logs whom a request is from as hashes where it is told so: the same for the same, and never the value", () => {
     const stdout = capture();
-    const log = createLogger({ level: "info", format: "json", stdout, stderr: capture() });
-    log.info({ token: "t0psecret", headers: { authorization: "Bearer t0psecret", accept: "*/*" } }, "asked");
-    expect(stdout.text).not.toContain("t0psecret");
-    expect(stdout.text).toContain("*/*");
+    const log = createLogger({ level: "info", format: "json", stdout, stderr: capture(), hashSubjects: true });
+    const dimensions = { user: "ann@example.com", ip: "203.0.113.7", method: "GET", endpoint: "/users/4711" };
+    log.info({ dimensions }, "counters were reset");
+    log.info({ dimensions: { user: "ann@example.com", tenant: "203.0.113.7" } }, "counters were reset");
+    expect(stdout.text).not.toMatch(/ann|203|4711/);
+    const [first, second] = stdout.text
+      .trimEnd()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as { dimensions: Record<string, string> }).dimensions);
+    expect(first).toEqual({
+      ...{ user: expect.stringMatching(/^#[0-9a-f]{12}$/), ip: expect.stringMatching(/^#/) },
+      ...{ method: "GET", endpoint: expect.stringMatching(/^#/) },
+    });
+    expect(second).toEqual({ user: first!.user, tenant: first!.ip });
+  });
+
+  it("bounds warnings and errors of one kind, tells how many it left out, and bounds nothing else", () => {
+    let nowMs = 0;
+    const stdout = capture();
+    const log = createLogger({ level: "info", format: "json", stdout, stderr: capture(), nowMs: () => nowMs });
+    const lines = (): { message: string; leftOut?: number }[] =>
+      stdout.text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as { message: string; leftOut?: number });
+    for (let i = 0; i < 1_000; i++) log.error({ i }, "a request failed");
+    expect(lines()).toHaveLength(60);
+    log.error({}, "another matter");
+    for (let i = 0; i < 100; i++) log.info({ i }, "counters were reset");
+    expect(lines()).toHaveLength(161);
+    nowMs = 60_000;
+    log.error({}, "a request failed");
+    log.error({}, "a request failed");
+    expect(
+      lines()
+        .slice(161)
+        .map(({ leftOut }) => leftOut),
+    ).toEqual([940, undefined]);
   });
 });

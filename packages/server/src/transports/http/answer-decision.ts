@@ -1,18 +1,24 @@
 import { type Decision, renderHeaders, renderProblemBody } from "sluice";
-import { decisionBody } from "./decision-body.ts";
 import { problemType } from "./errors.ts";
 import type { HttpContext, HttpResponse } from "./exchange.ts";
+import { renderDecisionText } from "./render-decision-text.ts";
 
 /** 200 for an allowance; for a denial 429, or 503 where the counters are away, with a body of RFC 9457. */
 export function answerDecision(decision: Decision, context: Pick<HttpContext, "random">): HttpResponse {
   const headers = renderHeaders(decision, { random: context.random });
-  if (decision.allowed) return { status: 200, headers, body: decisionBody(decision) };
-  const problem = renderProblemBody(decision);
+  if (decision.allowed) return { status: 200, headers, body: renderDecisionText(decision) };
   return {
-    status: problem.status,
+    status: statusOf(decision),
     headers: { ...headers, "content-type": problemType },
-    body: { ...problem, ...decisionBody(decision) },
+    body: renderDenialText(decision),
   };
+}
+
+/** A problem of RFC 9457, with the decision's fields beside it. */
+function renderDenialText(decision: Decision): string {
+  const { type, title, status, detail, "violated-policies": violated } = renderProblemBody(decision);
+  const problem = JSON.stringify({ type, title, status, detail, "violated-policies": violated });
+  return `${problem.slice(0, -1)},${renderDecisionText(decision).slice(1)}`;
 }
 
 /** The status of a decision for facades, which have bodies of their own. */

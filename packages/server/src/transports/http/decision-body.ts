@@ -24,6 +24,7 @@ export interface DecisionBody {
   readonly degraded?: string | undefined;
   readonly shadow?: readonly ShadowBody[] | undefined;
   readonly limits?: readonly LimitBody[] | undefined;
+  readonly receipt?: string | undefined;
 }
 
 export interface LimitBody {
@@ -67,7 +68,7 @@ export function decisionBody(decision: Decision): DecisionBody {
     policy: decision.policy,
     version: decision.version,
     scope: decision.scope,
-    window: windowOf(decision.window),
+    window: decision.window === undefined ? undefined : windowBodyOf(decision.window),
     limit: decision.limit,
     remaining: decision.remaining,
     used: decision.used,
@@ -82,6 +83,7 @@ export function decisionBody(decision: Decision): DecisionBody {
     degraded: decision.degraded,
     shadow: shadow.length === 0 ? undefined : shadow.map(shadowBody),
     limits: limits?.map(limitBody),
+    receipt: decision.receipt,
   };
 }
 
@@ -89,7 +91,7 @@ function limitBody(limit: LimitDecision): LimitBody {
   const { retryAfterMs, resetAfterMs, window, queue, ...rest } = limit;
   return {
     ...rest,
-    window: windowOf(window)!,
+    window: windowBodyOf(window),
     retry_after_ms: finite(retryAfterMs),
     reset_after_ms: resetAfterMs,
     queue: queueBody(queue),
@@ -103,8 +105,7 @@ function shadowBody({ retryAfterMs, ...rest }: ShadowDenial): ShadowBody {
 /** Windows live as long as their snapshot and are answered with over and over. */
 const windowBodies = new WeakMap<Window, WindowBody>();
 
-function windowOf(window: Window | undefined): WindowBody | undefined {
-  if (window === undefined) return undefined;
+export function windowBodyOf(window: Window): WindowBody {
   let body = windowBodies.get(window);
   if (body === undefined) {
     body = windowBody(window);

@@ -1,11 +1,5 @@
-import {
-  type ErrorCode,
-  type Problem,
-  renderPath,
-  SluiceError,
-  StoreUnavailable,
-  type StoreUnavailableReason,
-} from "sluice";
+import type { ErrorCode } from "sluice";
+import { cutText, maxToldFields, tellError } from "../../service/tell-error.ts";
 import type { HttpResponse } from "./exchange.ts";
 
 const statusByCode: Readonly<Record<ErrorCode, number>> = {
@@ -17,12 +11,17 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   invalid_policies: 400,
   not_local: 500,
   internal: 500,
+  unauthenticated: 401,
+  permission_denied: 403,
   not_ready: 503,
+  overloaded: 503,
   store_unavailable: 503,
 };
 
 const titles: Readonly<Record<number, string>> = {
   400: "Bad Request",
+  401: "Unauthorized",
+  403: "Forbidden",
   404: "Not Found",
   405: "Method Not Allowed",
   408: "Request Timeout",
@@ -47,66 +46,36 @@ export interface ErrorBody {
   readonly problems?: readonly { readonly field: string; readonly message: string }[];
 }
 
-/** Most problems that one error lists. */
-export const maxListedProblems = 20;
 const maxDetailLength = 1_000;
-const maxFieldLength = 256;
 
-export function renderErrorBody(
-  status: number,
-  code: ErrorCode,
-  detail: string,
-  problems: readonly Problem[] = [],
-  maxProblems: number = maxListedProblems,
-): ErrorBody {
-  const told = cut(maxProblems > 0 ? detail : detail.split("\n", 1)[0]!, maxDetailLength);
-  const body: ErrorBody = { type: "about:blank", title: titles[status] ?? "Error", status, code, detail: told };
-  if (problems.length === 0 || maxProblems === 0) return body;
-  const listed = problems.slice(0, maxProblems).map(({ path, message }) => ({
-    field: cut(renderPath(path), maxFieldLength),
-    message: cut(message, maxDetailLength),
-  }));
-  const left = problems.length - listed.length;
-  if (left > 0) listed.push({ field: "(more)", message: `and ${left} more` });
-  return { ...body, problems: listed };
+export function renderErrorBody(status: number, code: ErrorCode, detail: string): ErrorBody {
+  const title = titles[status] ?? "Error";
+  return { type: "about:blank", title, status, code, detail: cutText(detail, maxDetailLength) };
 }
-
-function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`;
-}
-
-/** Told in words of our own: what a store says of itself may name hosts and more. */
-const outages: Readonly<Record<StoreUnavailableReason, string>> = {
-  storage_unavailable: "the counters cannot be reached",
-  storage_timeout: "the counters did not answer in time",
-  storage_overloaded: "too many checks are waiting for the counters",
-};
 
 /** Seconds until it is worth asking counters again that were away. */
 const retryAfterOutage = "5";
 
-/**
- * What a caller is told of an error. What we did not foresee is told without particulars. Answers are not much longer
- * than what is answered: problems beyond `maxProblems` are counted, not listed.
- */
-export function renderError(error: unknown, maxProblems: number = maxListedProblems): ErrorBody {
-  if (error instanceof SluiceError) {
-    const status = statusByCode[error.code];
-    if (status !== 500) return renderErrorBody(status, error.code, error.message, error.problems, maxProblems);
-  }
-  if (error instanceof StoreUnavailable) {
-    const detail = `${outages[error.reason]}; nothing is wrong with the request, so repeat it in a few seconds`;
-    return renderErrorBody(statusByCode[error.code], error.code, detail);
-  }
-  return renderErrorBody(
-    500,
-    "internal",
-    "something went wrong here, not in your request; the server's log has the particulars",
-  );
+/** An error as a body. Problems beyond `maxProblems` are counted, not listed. */
+export function renderError(error: unknown, maxProblems: number = maxToldFields): ErrorBody {
+  const { code, message, fields, more } = tellError(error, maxProblems);
+  const body = renderErrorBody(statusByCode[code], code, message);
+  if (fields.length === 0) return body;
+  const rest = more > 0 ? [{ field: "(more)", message: `and ${more} more` }] : [];
+  return { ...body, problems: [...fields, ...rest] };
 }
 
-/** Where counters are away it says when to come back. */
+/** Headers that go with an error: when to come back, and how to say who one is. */
+const headersByCode: Partial<Readonly<Record<ErrorCode, Readonly<Record<string, string>>>>> = {
+  store_unavailable: { "retry-after": retryAfterOutage },
+  overloaded: { "retry-after": "1" },
+  unauthenticated: { "www-authenticate": 'Bearer realm="sluice"' },
+};
+
 export function errorResponse(body: ErrorBody, headers: Readonly<Record<string, string>> = {}): HttpResponse {
-  const retry = body.code === "store_unavailable" ? { "retry-after": retryAfterOutage } : undefined;
-  return { status: body.status, headers: { "content-type": problemType, ...retry, ...headers }, body };
+  return {
+    status: body.status,
+    headers: { "content-type": problemType, ...headersByCode[body.code], ...headers },
+    body,
+  };
 }

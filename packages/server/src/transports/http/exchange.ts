@@ -1,18 +1,19 @@
-import type { Limiter } from "sluice";
-import type { CountersStatus } from "../../counters/running-counters.ts";
-import type { Decide } from "../../decide.ts";
-import type { PolicyStatus } from "../../policy-reloader.ts";
-import type { Logger } from "../../telemetry/logger.ts";
-import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Caller } from "../../access/access.ts";
+import type { Service } from "../../service/service.ts";
 
 /** What a handler sees of a request. Header names are lower case. */
 export interface HttpRequest {
+  /** Path and query, as they came. */
+  readonly url: string;
   readonly body: unknown;
   readonly bodyBytes: number;
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly headers: RequestHeaders;
+  readonly caller: Caller;
 }
 
-/** What a handler answers. A body that is not a string is sent as JSON. */
+export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** What a handler answers. A body that is not a string is sent as JSON; one that is undefined is none. */
 export interface HttpResponse {
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;
@@ -20,20 +21,14 @@ export interface HttpResponse {
 }
 
 /** What handlers may ask. */
-export interface HttpContext {
-  readonly limiter: Pick<Limiter, "explain" | "snapshot">;
-  readonly decide: Decide;
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  /** False from the moment the server is told to stop. */
-  readonly accepting: () => boolean;
-  readonly policyStatus: () => PolicyStatus;
-  /** Undefined where counters are in this process's memory. */
-  readonly countersStatus?: () => CountersStatus | undefined;
+export interface HttpContext extends Service {
   readonly idempotencyHeader: boolean;
   /** Jitter of `Retry-After`, 0 … 1; undefined for none. */
   readonly random: (() => number) | undefined;
-  readonly version: string;
+  /** Whether answers of POST /json have headers for Envoy to add. */
+  readonly envoyHeaders?: boolean | undefined;
+  /** Which headers of a sub-request become which dimensions, names in lower case. Absent: none but the usual ones. */
+  readonly authorizeDimensions?: Readonly<Record<string, string>> | undefined;
 }
 
 export type Handler = (request: HttpRequest, context: HttpContext) => HttpResponse | Promise<HttpResponse>;

@@ -1,8 +1,7 @@
 import { createLimiter } from "sluice";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createDecide } from "../../decide.ts";
-import { createMetrics } from "../../telemetry/metrics.ts";
-import { createHttpServer, type HttpServer } from "./server.ts";
+import { createTestService, type ListeningTransport, listenForTest } from "../../testing/test-service.ts";
+import { createHttpServer } from "./server.ts";
 
 const policies = {
   policies: [
@@ -20,46 +19,21 @@ const policies = {
   ],
 };
 
-let server: HttpServer;
+let server: ListeningTransport;
 let url: string;
 let count = 0;
 let user: string;
 
 beforeAll(async () => {
-  const limiter = createLimiter({ policies });
-  const metrics = createMetrics({
-    version: "0",
-    sources: {
-      counters: () => ({
-        counters: 0,
-        bytes: 0,
-        evictedLive: 0,
-        clockAnomalies: 0,
-        idsCutShort: 0,
-        ids: 0,
-        maxCounters: 9,
-      }),
-      generation: () => 1,
-    },
-  });
-  server = createHttpServer(
-    {
-      limiter,
-      decide: createDecide(limiter, metrics),
-      metrics,
-      log: { debug() {}, info() {}, warn() {}, error() {} },
-      accepting: () => true,
-      policyStatus: () => ({ state: "current", problems: [] }),
-      idempotencyHeader: false,
-      random: undefined,
-      version: "0",
-    },
-    { host: "127.0.0.1", port: 0, maxConnections: 100 },
+  const service = createTestService(createLimiter({ policies }));
+  server = await listenForTest(
+    "http",
+    await createHttpServer({ ...service, idempotencyHeader: false, random: undefined }),
   );
-  url = await server.listen();
+  url = `http://${server.address}`;
 });
 
-afterAll(() => server.close(1_000));
+afterAll(() => server.close());
 
 beforeEach(() => {
   user = `user-${++count}`;

@@ -1,4 +1,12 @@
-import { type Limit, type Policy, type PolicySet, renderDuration, type SubjectEntry, type Window } from "sluice";
+import {
+  type DescriptorNode,
+  type Limit,
+  type Policy,
+  type PolicySet,
+  renderDuration,
+  type SubjectEntry,
+  type Window,
+} from "sluice";
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -23,12 +31,38 @@ export function windowBody({ limit, per, burst, name }: Window): WindowBody {
   }
 }
 
-/** Every policy in force, in the words of a policy file, with every default written out. It can be read back as one. */
-export function policySetBody({ policies, fallback, subjects }: PolicySet): Body {
+/**
+ * Every policy in force, in the words of a policy file, with every default written out. It can be read back as one, but for
+ * `descriptors`, which come from files in Envoy's format.
+ */
+export function policySetBody({ policies, fallback, subjects, descriptors }: PolicySet): Body {
+  const named = new Map(policies.filter(({ match }) => match.named).map((policy) => [policy.id, policy]));
   return {
-    policies: policies.map(policyBody),
+    policies: policies.filter(({ match }) => match.named !== true).map(policyBody),
     default: fallback === undefined ? "none" : commonBody(fallback),
     subjects: subjects.map(subjectBody),
+    descriptors: descriptors?.map((one) => ({
+      domain: one.domain,
+      descriptors: one.descriptors.map((node) => descriptorBody(node, named)),
+    })),
+  };
+}
+
+function descriptorBody(node: DescriptorNode, policies: ReadonlyMap<string, Policy>): Body {
+  return {
+    key: node.key,
+    value: node.value,
+    mode: node.mode,
+    limits: node.limits.map(({ policy, name, unlimited, replaces }) => ({
+      policy,
+      name,
+      unlimited,
+      replaces: replaces.length === 0 ? undefined : replaces,
+      algorithm: policies.get(policy)?.limits[0]?.algorithm,
+      windows: policies.get(policy)?.limits[0]?.windows.map(windowBody),
+      on_failure: policies.get(policy)?.onFailure,
+    })),
+    descriptors: node.children.length === 0 ? undefined : node.children.map((one) => descriptorBody(one, policies)),
   };
 }
 

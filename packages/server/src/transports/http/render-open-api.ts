@@ -29,13 +29,8 @@ function renderOperation(route: Route): Json {
   return {
     operationId: operationId(route),
     summary: route.summary,
-    ...(route.headers !== undefined && {
-      parameters: Object.entries(route.headers).map(([name, description]) => ({
-        name,
-        in: "header",
-        description,
-        schema: { type: "string" },
-      })),
+    ...((route.headers !== undefined || route.query !== undefined) && {
+      parameters: [...renderParameters("query", route.query), ...renderParameters("header", route.headers)],
     }),
     ...(route.bodies !== undefined && {
       requestBody: {
@@ -51,6 +46,15 @@ function renderOperation(route: Route): Json {
   };
 }
 
+function renderParameters(where: "header" | "query", described: Route["headers"] = {}): readonly Json[] {
+  return Object.entries(described).map(([name, description]) => ({
+    name,
+    in: where,
+    description,
+    schema: { type: "string" },
+  }));
+}
+
 const errorAnswers: Json = Object.fromEntries(
   [
     [400, "Bad input, every field named; or an unknown policy (policy_not_found)"],
@@ -63,18 +67,24 @@ const errorAnswers: Json = Object.fromEntries(
   ]),
 );
 
-function renderAnswer({ description, content, alsoText, rateLimitHeaders: withHeaders }: Answer): Json {
-  const named = withHeaders === true ? Object.keys(rateLimitHeaders) : [];
+function renderAnswer({ description, content, alsoText, rateLimitHeaders: withHeaders, headers = {} }: Answer): Json {
+  const named = [
+    ...(withHeaders === true ? Object.keys(rateLimitHeaders) : []).map((name) => [
+      name,
+      { $ref: `#/components/headers/${name}` },
+    ]),
+    ...Object.entries(headers).map(([name, told]) => [name, { description: told, schema: words }]),
+  ];
   return {
     description,
-    ...(named.length > 0 && {
-      headers: Object.fromEntries(named.map((name) => [name, { $ref: `#/components/headers/${name}` }])),
+    ...(named.length > 0 && { headers: Object.fromEntries(named) }),
+    ...(content !== "nothing" && {
+      content: { ...renderContent(content), ...(alsoText === true && renderContent("text/plain")) },
     }),
-    content: { ...renderContent(content), ...(alsoText === true && renderContent("text/plain")) },
   };
 }
 
-function renderContent(content: Answer["content"]): Json {
+function renderContent(content: Exclude<Answer["content"], "nothing">): Json {
   if (content === "text/plain") return { [content]: { schema: { type: "string" } } };
   if (content === "application/json") return { [content]: { schema: { type: "object" } } };
   return { [contentType(content)]: { schema: oneOf(content.map(reference)) } };

@@ -1,13 +1,21 @@
-import { batchShape, checkShape } from "./check-body.ts";
+import { rateLimitRequestShape } from "../grpc/envoy/rate-limit-json.ts";
+import { authorizeParameters } from "./authorize-request.ts";
+import { batchShape, chargeShape, checkShape, resetShape } from "./check-body.ts";
+import { authorize } from "./handlers/authorize.ts";
+import { charge } from "./handlers/charge.ts";
 import { check } from "./handlers/check.ts";
 import { explain } from "./handlers/explain.ts";
+import { giveBack, giveBackShape } from "./handlers/give-back.ts";
+import { json } from "./handlers/json.ts";
 import { listPolicies } from "./handlers/list-policies.ts";
 import { livez } from "./handlers/livez.ts";
 import { metrics } from "./handlers/metrics.ts";
 import { openApi } from "./handlers/open-api.ts";
 import { rateLimit } from "./handlers/rate-limit.ts";
 import { readyz } from "./handlers/readyz.ts";
+import { reset } from "./handlers/reset.ts";
 import { shouldAllow, shouldAllowShape } from "./handlers/should-allow.ts";
+import { status } from "./handlers/status.ts";
 import { maxBatchBodyBytes } from "./json-body.ts";
 import { rateLimitShape } from "./rate-limit-request.ts";
 import type { Route } from "./route.ts";
@@ -21,6 +29,7 @@ export const routes: readonly Route[] = [
     path: "/v1/check",
     summary: "Decide one check, or a batch of up to 1 000 in order",
     handle: check,
+    needs: "check",
     bodies: [checkShape, batchShape],
     headers: {
       "X-Idempotency-Key": "The id of a check that has none, where the server is told to believe this header",
@@ -38,9 +47,66 @@ export const routes: readonly Route[] = [
   },
   {
     method: "POST",
+    path: "/v1/charge",
+    summary: "Take what a request turned out to cost, without asking; a cost below 0 gives back",
+    handle: charge,
+    needs: "check",
+    bodies: [chargeShape],
+    answers: { 204: { description: "Charged", content: "nothing" } },
+  },
+  {
+    method: "POST",
+    path: "/v1/give-back",
+    summary: "Undo what a check took, by its receipt",
+    handle: giveBack,
+    needs: "check",
+    bodies: [giveBackShape],
+    answers: { 200: { description: "Whether anything was given back", content: ["GivenBack"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/reset",
+    summary: "Forget the counters that a check like this would be counted in",
+    handle: reset,
+    needs: "operate",
+    bodies: [resetShape],
+    answers: { 204: { description: "Forgotten", content: "nothing" } },
+  },
+  {
+    method: "GET",
+    // A gateway may ask by the method of the request that it asks about.
+    alsoMethods: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+    path: "/v1/authorize",
+    summary: "Tell a gateway whether a request of its own may pass, by the headers of a sub-request",
+    handle: authorize,
+    needs: "check",
+    query: authorizeParameters,
+    headers: {
+      "X-Original-URI": "The path that is asked for, with or without its query: dimension endpoint",
+      "X-Forwarded-Uri": "The same, where X-Original-URI is not there",
+      "X-Original-Method": "By which method: dimension method",
+      "X-Forwarded-Method": "The same, where X-Original-Method is not there",
+      "X-Real-IP": "Whose request it is: dimension ip",
+      "X-Forwarded-For": "The same by its last address, where X-Real-IP is not there",
+    },
+    answers: {
+      204: { description: "It may", content: "nothing", rateLimitHeaders: true },
+      403: {
+        description: "It may not, and the sub-request asked for deny=403",
+        content: ["Denial", "Error"],
+        rateLimitHeaders: true,
+        headers: { "X-Sluice-Status": "The status without deny=403: 429, 503 or 400" },
+      },
+      429: { description: "Denied", content: ["Denial"], rateLimitHeaders: true },
+      503: { description: countersAway, content: ["Denial"], rateLimitHeaders: true },
+    },
+  },
+  {
+    method: "POST",
     path: "/v1/explain",
     summary: "Tell how the answer to a check would come about, taking nothing",
     handle: explain,
+    needs: "read",
     bodies: [checkShape],
     answers: {
       200: { description: "As JSON; as prose where text/plain is accepted", content: ["Explanation"], alsoText: true },
@@ -51,6 +117,7 @@ export const routes: readonly Route[] = [
     path: "/v1/policies",
     summary: "List the policies in force",
     handle: listPolicies,
+    needs: "read",
     answers: { 200: { description: "In the words of a policy file", content: ["Policies"] } },
   },
   {
@@ -58,6 +125,7 @@ export const routes: readonly Route[] = [
     path: "/v1/rate-limit",
     summary: "Decide in the words of a token bucket: identifier, resource, tokens, scope",
     handle: rateLimit,
+    needs: "check",
     bodies: [rateLimitShape],
     answers: {
       200: { description: "Allowed", content: ["RateLimitAnswer"], rateLimitHeaders: true },
@@ -70,6 +138,7 @@ export const routes: readonly Route[] = [
     path: "/shouldAllow",
     summary: "Decide in the words of a sidecar: scope, scope_value, api",
     handle: shouldAllow,
+    needs: "check",
     bodies: [shouldAllowShape],
     answers: {
       200: { description: "Allowed", content: ["ShouldAllowAnswer"], rateLimitHeaders: true },
@@ -78,10 +147,24 @@ export const routes: readonly Route[] = [
     },
   },
   {
+    method: "POST",
+    path: "/json",
+    summary: "Decide in the words of Envoy's rate limit service: domain, descriptors",
+    handle: json,
+    needs: "check",
+    bodies: [rateLimitRequestShape],
+    maxBodyBytes: maxBatchBodyBytes,
+    answers: {
+      200: { description: "Overall OK", content: ["EnvoyAnswer"] },
+      429: { description: "Overall OVER_LIMIT", content: ["EnvoyAnswer"] },
+    },
+  },
+  {
     method: "GET",
     path: "/livez",
     summary: "Whether the process answers",
     handle: livez,
+    needs: "nothing",
     answers: { 200: { description: "It does", content: ["Live"] } },
   },
   {
@@ -89,6 +172,7 @@ export const routes: readonly Route[] = [
     path: "/readyz",
     summary: "Whether requests should be sent here",
     handle: readyz,
+    needs: "nothing",
     answers: {
       200: { description: "Yes", content: ["Ready"] },
       503: { description: "No: the server is stopping, or its counters cannot be reached", content: ["Ready"] },
@@ -96,9 +180,18 @@ export const routes: readonly Route[] = [
   },
   {
     method: "GET",
+    path: "/v1/status",
+    summary: "How this server stands: policies, counters, queue, connections",
+    handle: status,
+    needs: "read",
+    answers: { 200: { description: "As it is now", content: ["Status"] } },
+  },
+  {
+    method: "GET",
     path: "/metrics",
     summary: "Metrics for Prometheus",
     handle: metrics,
+    needs: "read",
     answers: { 200: { description: "In Prometheus' text format", content: "text/plain" } },
   },
   {
@@ -106,6 +199,7 @@ export const routes: readonly Route[] = [
     path: "/openapi.json",
     summary: "This description",
     handle: openApi(() => routes),
+    needs: "nothing",
     answers: { 200: { description: "OpenAPI 3.1", content: "application/json" } },
   },
 ];

@@ -1,4 +1,5 @@
 import { errorCodes, type JsonSchema } from "sluice";
+import { rateLimitResponseSchema } from "../grpc/envoy/rate-limit-json.ts";
 
 const number: JsonSchema = { type: "number" };
 const integer: JsonSchema = { type: "integer" };
@@ -92,6 +93,10 @@ const decisionOptional = {
   degraded: { type: "string", description: "Why the counters could not be asked." },
   shadow: { ...list(shadowDenial), description: "What policies in shadow mode would have denied." },
   limits: { ...list(limitDecision), description: "Every limit's answer, where details asked for it." },
+  receipt: {
+    type: "string",
+    description: "For POST /v1/give-back, where receipt asked for one and something was taken.",
+  },
 } satisfies Readonly<Record<string, JsonSchema>>;
 
 const decisionProperties = {
@@ -148,17 +153,22 @@ const bucketResult = {
   degraded_reason: nullable(text),
 } satisfies Readonly<Record<string, JsonSchema>>;
 
+const protocolStatus: JsonSchema = object({ addresses: list(text), connections: integer, turned_away: integer });
+
 export type SchemaName =
   | "Decision"
   | "Denial"
   | "Error"
   | "BatchAnswer"
+  | "GivenBack"
   | "ShouldAllowAnswer"
   | "RateLimitAnswer"
   | "Policies"
   | "Explanation"
+  | "EnvoyAnswer"
   | "Live"
-  | "Ready";
+  | "Ready"
+  | "Status";
 
 /** What the server answers with, by name. */
 export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
@@ -169,6 +179,12 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     answers: list({
       anyOf: [object({ status: integer, decision }), object({ status: integer, error })],
     }),
+  }),
+  GivenBack: object({
+    given_back: {
+      type: "boolean",
+      description: "False where the receipt was void: used already, too old, or its counters were reset since.",
+    },
   }),
   ShouldAllowAnswer: object({ allowed: yesOrNo, remaining: nullable(number), reset_time: nullable(integer) }),
   RateLimitAnswer: object(
@@ -186,7 +202,10 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     "limit_results",
     "most_restrictive_limit",
   ),
-  Policies: object({ generation: integer, policies: list({ type: "object" }), default: {}, subjects: list({}) }),
+  Policies: object(
+    { generation: integer, policies: list({ type: "object" }), default: {}, subjects: list({}), descriptors: list({}) },
+    "descriptors",
+  ),
   Explanation: object(
     {
       request: { type: "object" },
@@ -220,10 +239,14 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     },
     "endpoint",
   ),
+  EnvoyAnswer: rateLimitResponseSchema,
   Live: object({ status: { const: "live" } }),
   Ready: object(
     {
-      status: { enum: ["ready", "unready", "stopping"] },
+      status: {
+        enum: ["ready", "degraded", "unready", "stopping"],
+        description: "degraded: ready, but a server that holds counters is slow.",
+      },
       config: {
         enum: ["current", "stale"],
         description: "stale: what is on disk was refused, and the last good policies are in force.",
@@ -234,7 +257,7 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
       problems: list(text),
       counters: {
         description: "The servers that hold counters: how many there are, and which are not asked now.",
-        ...object({ shards: integer, away: list(object({ shard: text, cell: text, why: text }, "cell")) }),
+        ...object({ shards: integer, away: list(object({ shard: text, cell: text, why: text }, "cell")) }, "away"),
       },
       code: text,
       detail: text,
@@ -244,5 +267,69 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     "counters",
     "code",
     "detail",
+  ),
+  Status: object(
+    {
+      status: { enum: ["ready", "degraded", "unready", "stopping"] },
+      detail: text,
+      version: text,
+      node: text,
+      pid: integer,
+      worker: { type: "integer", description: "Which of several processes behind the same ports answers." },
+      started_at_ms: integer,
+      uptime_ms: integer,
+      policies: object(
+        {
+          generation: integer,
+          count: integer,
+          state: { enum: ["current", "stale"] },
+          source: {
+            enum: ["files", "snapshot", "none"],
+            description: "snapshot: the last good policies, because those on disk could not be taken up at the start.",
+          },
+          path: text,
+          digest: { type: "string", description: "SHA-256 over the names and texts of the policy files in force." },
+          taken_up_at_ms: integer,
+          age_ms: integer,
+          problem_count: integer,
+          problems: list(text),
+        },
+        "path",
+      ),
+      counters: {
+        anyOf: [
+          object({ kind: { const: "memory" }, counters: integer, max_counters: integer, bytes: integer }),
+          object({
+            kind: { const: "redis" },
+            at: text,
+            ready: yesOrNo,
+            waiting: integer,
+            in_flight: integer,
+            shards: list(
+              object(
+                {
+                  shard: text,
+                  cell: text,
+                  connected: yesOrNo,
+                  breaker: { enum: ["closed", "open", "half_open"] },
+                  round_trip_ms: number,
+                  clock_ahead_ms: number,
+                  calls: integer,
+                  failed_calls: integer,
+                },
+                "cell",
+                "round_trip_ms",
+                "clock_ahead_ms",
+              ),
+            ),
+          }),
+        ],
+      },
+      queue: object({ pending: integer, max_pending: integer }),
+      shed: object({ pending: integer, rate: integer }),
+      protocols: object({ http: protocolStatus, grpc: protocolStatus, resp: protocolStatus }),
+    },
+    "detail",
+    "worker",
   ),
 };

@@ -1,171 +1,179 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { SluiceError } from "sluice";
+import { type Caller, demand } from "../../access/access.ts";
+import { bearerTokenOf } from "../../access/bearer-token.ts";
+import type { RequestSpan, TraceCarrier } from "../../telemetry/tracing.ts";
+import type { Transport } from "../transport.ts";
 import { answerClientError, maxHeaderBytes, maxHeaders } from "./client-errors.ts";
-import { type ErrorBody, errorResponse, problemType, renderError, renderErrorBody } from "./errors.ts";
+import { followConnections } from "./connections.ts";
+import { type ErrorBody, errorResponse, renderError, renderErrorBody } from "./errors.ts";
 import type { HttpContext, HttpResponse } from "./exchange.ts";
-import { maxBodyBytes, parseJsonBody, tooLarge } from "./json-body.ts";
+import { maxBodyBytes, parseJsonBody } from "./json-body.ts";
+import { readBody } from "./read-body.ts";
 import type { Route } from "./route.ts";
 import { routes } from "./routes.ts";
+import { writeResponse } from "./write-response.ts";
 
 export interface HttpServerOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly maxConnections: number;
   /** How long a client may leave its answer unread. Absent: 30 s. */
   readonly unreadMs?: number;
+  /** How long a request may take to arrive: its headers, and the whole of it. Absent: 10 s, 30 s. */
+  readonly headersWithinMs?: number;
+  readonly requestWithinMs?: number;
 }
 
-export interface HttpServer {
-  /** Starts listening and answers with the server's address: `http://127.0.0.1:8080`. */
-  listen(): Promise<string>;
-  /**
-   * Stops accepting, lets requests in flight finish and closes their connections after them. What has not finished by
-   * then is cut off; resolves with how many connections that were.
-   */
-  close(withinMs: number): Promise<number>;
-}
-
-const headersWithinMs = 10_000;
-const requestWithinMs = 30_000;
-const logDropsEveryMs = 60_000;
 /** Longer than the usual 60 s of load balancers, so that it is they who hang up. */
 const keepAliveMs = 72_000;
 
 /** HTTP/1.1 over the route table. Knows of bytes, headers and connections; handlers know of nothing else. */
-export function createHttpServer(context: HttpContext, options: HttpServerOptions): HttpServer {
-  let closing = false;
-
+export async function createHttpServer(context: HttpContext, options: HttpServerOptions = {}): Promise<Transport> {
+  const { unreadMs = 30_000, headersWithinMs = 10_000, requestWithinMs = 30_000 } = options;
   const app = fastify({
     logger: false,
     http: {
       maxHeaderSize: maxHeaderBytes,
       headersTimeout: headersWithinMs,
-      connectionsCheckingInterval: 1_000,
+      connectionsCheckingInterval: Math.min(1_000, headersWithinMs),
       // A missing Host is refused below, in our own words.
       requireHostHeader: false,
     },
     // While an answer is being sent; between requests `keepAliveTimeout` takes its place.
-    connectionTimeout: options.unreadMs ?? 30_000,
-    bodyLimit: maxBodyBytes,
+    connectionTimeout: unreadMs,
     requestTimeout: requestWithinMs,
     keepAliveTimeout: keepAliveMs,
     maxRequestsPerSocket: 1_000_000,
     // A request that comes over a connection we are about to close is answered, not turned away.
     return503OnClosing: false,
+    exposeHeadRoutes: false,
     clientErrorHandler: answerClientError,
     frameworkErrors: (error, request, reply) => sendError(error, request, reply),
   });
-  app.server.maxConnections = options.maxConnections;
   app.server.maxHeadersCount = maxHeaders;
   app.server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
-    const { status, body } = errorResponse(
-      renderErrorBody(417, "invalid_request", "the only Expect that is understood is 100-continue"),
-    );
-    response.writeHead(status, { "content-type": problemType, connection: "close" }).end(JSON.stringify(body));
+    const body = renderErrorBody(417, "invalid_request", "the only Expect that is understood is 100-continue");
+    writeResponse(response, errorResponse(body), true);
   });
 
-  let dropped = 0;
-  let dropsLoggedMs = -Infinity;
-  app.server.on("drop", () => {
-    dropped++;
-    context.metrics.countDroppedConnection();
-    const nowMs = performance.now();
-    if (nowMs - dropsLoggedMs < logDropsEveryMs) return;
-    context.log.warn(
-      { dropped, maxConnections: options.maxConnections },
-      "connections are turned away: too many are open",
-    );
-    dropsLoggedMs = nowMs;
-    dropped = 0;
-  });
+  const connections = followConnections(app.server);
 
-  app.removeAllContentTypeParsers();
-  // Parsed by the handler: an error in here would make Fastify close the connection, although the body was read.
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
-
-  function send(reply: FastifyReply, response: HttpResponse): FastifyReply {
-    reply.code(response.status);
-    const text = typeof response.body === "string" ? response.body : JSON.stringify(response.body);
-    reply.headers({ "content-type": "application/json; charset=utf-8", "cache-control": "no-store" });
-    if (response.headers !== undefined) reply.headers(response.headers);
-    if (closing) reply.header("connection", "close");
-    return reply.send(text);
+  function send(route: string, { raw, request }: FastifyReply, response: HttpResponse, close = false): void {
+    // Who keeps a connection to a server that is about to stop is told to open the next one elsewhere.
+    writeResponse(raw, response, close || connections.draining || !context.accepting());
+    // What is no URL is refused before anything else, and at once.
+    const seconds = request.sinceMs === 0 ? 0 : (performance.now() - request.sinceMs) / 1_000;
+    context.metrics.countHttpRequest(raw.req.method ?? "", route, response.status, seconds);
+    request.span?.end({ status: response.status, ...(response.status === 500 && { error: "internal" }) });
   }
 
   function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
-    const body = bodyOfError(error, request);
-    // That counters are away is said once, by who looks after them.
-    const away = body.code === "store_unavailable";
-    if (body.status >= 500 && !away) context.log.error({ err: error, route: routeOf(request) }, "a request failed");
-    send(reply, errorResponse(body));
+    const body = bodyOfError(error);
+    const route = routeOf(request);
+    // That counters are away is said once, by who looks after them, and what is shed is counted.
+    const foreseen = body.code === "store_unavailable" || body.code === "overloaded";
+    if (body.status >= 500 && !foreseen) context.log.error({ err: error, route }, "a request failed");
+    if (reply.raw.headersSent) {
+      reply.raw.destroy();
+      return;
+    }
+    send(route, reply, errorResponse(body));
   }
 
   app.setErrorHandler(sendError);
+  app.decorateRequest("caller");
+  app.decorateRequest("span");
+  app.decorateRequest("sinceMs", 0);
   app.addHook("onRequest", (request, reply, done) => {
+    request.sinceMs = performance.now();
     // Before any body is read: what is wrong with a body nobody asked for is of no interest.
-    if (request.headers.host === undefined && request.raw.httpVersion === "1.1") send(reply, withoutHost);
-    else if (request.is404) send(reply, answerUnrouted(request));
+    if (request.headers.host === undefined && request.raw.httpVersion === "1.1")
+      send(routeOf(request), reply, withoutHost);
+    else if (request.is404) send("unmatched", reply, answerUnrouted(request));
     else done();
   });
-  app.addHook("onResponse", (request, reply, done) => {
-    context.metrics.countHttpRequest(request.method, routeOf(request), reply.statusCode);
-    done();
-  });
   for (const route of routes) {
+    const { path, needs, handle, bodies, maxBodyBytes: maxBytes = maxBodyBytes } = route;
+    const spanName = `${route.method} ${path}`;
+
+    function answer(request: FastifyRequest, reply: FastifyReply, buffer: Buffer | undefined): void {
+      const { raw, caller, span } = request;
+      try {
+        const body = buffer === undefined ? undefined : parseJsonBody(buffer);
+        const asked = { url: raw.url ?? "", body, bodyBytes: buffer?.length ?? 0, headers: raw.headers, caller };
+        const traced = span === undefined ? context : { ...context, decide: span.around(context.decide) };
+        const answered = handle(asked, traced);
+        // A body that nobody reads may never come, and what comes next would be taken for it.
+        const close = bodies === undefined && announcesBody(raw.headers);
+        if (!(answered instanceof Promise)) send(path, reply, answered, close);
+        else
+          answered
+            .then((response) => send(path, reply, response, close))
+            .catch((error: Error) => sendError(error, request, reply));
+      } catch (error) {
+        sendError(error as Error, request, reply);
+      }
+    }
+
     app.route({
-      method: route.method,
-      url: route.path,
-      bodyLimit: route.maxBodyBytes ?? maxBodyBytes,
-      handler: (request, reply) => {
-        const buffer = request.body as Buffer | undefined;
-        const body = buffer === undefined || route.bodies === undefined ? undefined : parseJsonBody(buffer);
-        const answer = route.handle({ body, bodyBytes: buffer?.length ?? 0, headers: request.headers }, context);
-        if (answer instanceof Promise) return answer.then((response) => send(reply, response));
-        return send(reply, answer);
+      method: [...methodsOf(route)],
+      url: path,
+      // Before the body is read: strangers are not listened to.
+      onRequest: (request, reply) => {
+        if (context.tracing !== undefined)
+          request.span = context.tracing.start("http", spanName, carrierOf(request.headers));
+        request.caller = needs === "nothing" ? nobody : context.access.identify(bearerTokenOf(request.headers));
+        if (needs !== "nothing") demand(request.caller, needs);
+        if (bodies === undefined) answer(request, reply, undefined);
+        else
+          readBody(request.raw, maxBytes, (read) => {
+            if (read.kind === "read") answer(request, reply, read.body);
+            else send(path, reply, errorResponse(read.error), read.close);
+          });
       },
+      // All is answered before.
+      handler: () => {},
     });
   }
 
-  /** Every connection, and how many of its requests are not answered yet. */
-  const unanswered = new Map<Socket, number>();
-  app.server.on("connection", (socket: Socket) => {
-    unanswered.set(socket, 0);
-    socket.once("close", () => unanswered.delete(socket));
-  });
-  app.server.prependListener("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
-    const add = (change: number): void => {
-      const count = unanswered.get(socket);
-      if (count !== undefined) unanswered.set(socket, count + change);
-    };
-    add(1);
-    response.once("close", () => add(-1));
-  });
+  await app.ready();
+  // Node looks for slow requests from the moment that a server listens, which a door does for this one.
+  app.server.emit("listening");
 
   return {
-    async listen(): Promise<string> {
-      // Fastify would bind `localhost` twice, and only one of the two would have our bounds.
-      const host = options.host === "localhost" ? "127.0.0.1" : options.host.replace(/^\[(.*)\]$/, "$1");
-      await app.listen({ host, port: options.port, listenTextResolver: () => "" });
-      const { address, port, family } = app.server.address() as AddressInfo;
-      return `http://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+    accept(socket: Socket): void {
+      app.server.emit("connection", socket);
     },
-    async close(withinMs: number): Promise<number> {
-      closing = true;
-      // Node takes a connection that said nothing yet, or half a request line, for a busy one.
-      for (const [socket, count] of unanswered) if (count === 0) socket.destroy();
-      let cut = 0;
-      const bound = setTimeout(() => {
-        cut = unanswered.size;
-        app.server.closeAllConnections();
-      }, withinMs);
+    async drain(withinMs: number): Promise<number> {
+      const cut = await connections.drain(withinMs);
       await app.close();
-      clearTimeout(bound);
       return cut;
     },
   };
 }
+
+declare module "fastify" {
+  interface FastifyRequest {
+    caller: Caller;
+    /** When it began. */
+    sinceMs: number;
+    /** Undefined where it is not recorded. */
+    span: RequestSpan | undefined;
+  }
+}
+
+/** Where in a trace the request was sent. */
+function carrierOf({ traceparent, tracestate }: IncomingHttpHeaders): TraceCarrier {
+  return { traceparent, tracestate };
+}
+
+function announcesBody(headers: IncomingHttpHeaders): boolean {
+  const { "content-length": length, "transfer-encoding": encoding } = headers;
+  return encoding !== undefined || (length !== undefined && length !== "0");
+}
+
+/** Who asks what needs no permission. */
+const nobody: Caller = { name: "anonymous", may: new Set() };
 
 const withoutHost: HttpResponse = errorResponse(
   renderErrorBody(400, "invalid_request", "the header Host is missing, which every HTTP/1.1 request has"),
@@ -186,23 +194,13 @@ function answerUnrouted(request: FastifyRequest): HttpResponse {
   return errorResponse(renderErrorBody(405, "not_found", `this path answers ${allow} only`), { allow });
 }
 
-function methodsOf(route: Route): readonly string[] {
-  return route.method === "GET" ? ["GET", "HEAD"] : [route.method];
+function methodsOf({ method, alsoMethods = [] }: Route): readonly string[] {
+  return method === "GET" ? ["GET", "HEAD", ...alsoMethods] : [method, ...alsoMethods];
 }
 
-function bodyOfError(error: FastifyError | Error, request: FastifyRequest): ErrorBody {
+function bodyOfError(error: FastifyError | Error): ErrorBody {
   if (error instanceof SluiceError) return renderError(error);
-  const { code = "", statusCode = 500 } = error as Partial<FastifyError>;
-  if (code === "FST_ERR_CTP_BODY_TOO_LARGE") {
-    const bytes = Number(request.headers["content-length"]);
-    const most = request.routeOptions.bodyLimit ?? maxBodyBytes;
-    return renderError(tooLarge(Number.isNaN(bytes) ? undefined : bytes, most));
-  }
-  if (statusCode === 415) {
-    const given = request.headers["content-type"];
-    const said = given === undefined ? "has no content-type" : `is ${JSON.stringify(given)}`;
-    return renderErrorBody(415, "invalid_request", `the body ${said}; send JSON, with content-type: application/json`);
-  }
+  const { statusCode = 500 } = error as Partial<FastifyError>;
   if (statusCode >= 400 && statusCode < 500) return renderErrorBody(statusCode, "invalid_request", error.message);
   return renderError(error);
 }

@@ -1,18 +1,19 @@
 import { type CheckRequest, type Decision, parseShape } from "sluice";
-import { whenDecided } from "../../../decide.ts";
+import { whenDecided } from "../../../service/decide.ts";
+import { maxToldFields } from "../../../service/tell-error.ts";
 import { answerDecision, statusOf } from "../answer-decision.ts";
 import { batchShape, checkShape, isBatch } from "../check-body.ts";
-import { type DecisionBody, decisionBody } from "../decision-body.ts";
-import { type ErrorBody, maxListedProblems, renderError } from "../errors.ts";
+import { renderError } from "../errors.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 import { refuseLargeSingle } from "../json-body.ts";
+import { renderDecisionText } from "../render-decision-text.ts";
 
 /** POST /v1/check: one check, or a batch. */
 export function check(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   if (isBatch(request.body)) return checkBatch(request, context);
   refuseLargeSingle(request.bodyBytes);
   const asked = parseShape(checkShape, request.body, "invalid_request", "the body");
-  return whenDecided(context.decide(withHeaderId(asked, request, context)), (decision) =>
+  return whenDecided(context.decide.one(withHeaderId(asked, request, context)), (decision) =>
     answerDecision(decision, context),
   );
 }
@@ -27,37 +28,39 @@ function withHeaderId(asked: CheckRequest, request: HttpRequest, context: HttpCo
   return typeof id === "string" && id !== "" ? { ...asked, id, idTtlMs: headerIdTtlMs } : asked;
 }
 
-/** One answer per check of a batch, in order. */
-type BatchAnswer =
-  | { readonly status: number; readonly decision: DecisionBody }
-  | { readonly status: number; readonly error: ErrorBody };
-
 /** Most problems that the errors of one batch list together. */
 const maxBatchProblems = 200;
 
-async function checkBatch(request: HttpRequest, context: HttpContext): Promise<HttpResponse> {
+/** Answers are written as they come, and not kept as objects until the last one is there. */
+function checkBatch(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const { checks } = parseShape(batchShape, request.body, "invalid_request", "the body");
   let problemsLeft = maxBatchProblems;
 
-  function refuse(error: unknown): BatchAnswer {
-    const refusal = renderError(error, Math.min(maxListedProblems, problemsLeft));
+  function refuse(error: unknown): string {
+    const refusal = renderError(error, Math.min(maxToldFields, problemsLeft));
     problemsLeft = Math.max(0, problemsLeft - (refusal.problems?.length ?? 0));
-    if (refusal.status >= 500) context.log.error({ err: error, route: "/v1/check" }, "a check of a batch failed");
-    return { status: refusal.status, error: refusal };
+    // The others were foreseen, and are counted.
+    if (refusal.code === "internal") context.log.error({ err: error, route: "/v1/check" }, "a check of a batch failed");
+    return JSON.stringify({ status: refusal.status, error: refusal });
   }
 
-  function answerOne(body: unknown): BatchAnswer | Promise<BatchAnswer> {
+  function answerOne(body: unknown): string | Promise<string> {
     try {
-      const decided = context.decide(parseShape(checkShape, body, "invalid_request", "the check"));
+      const decided = context.decide.one(parseShape(checkShape, body, "invalid_request", "the check"));
       return decided instanceof Promise ? decided.then(answer, refuse) : answer(decided);
     } catch (error) {
       return refuse(error);
     }
   }
 
-  return { status: 200, body: { answers: await Promise.all(checks.map(answerOne)) } };
+  const answers = checks.map(answerOne);
+  return answers.every((one) => typeof one === "string") ? batchOf(answers) : Promise.all(answers).then(batchOf);
 }
 
-function answer(decision: Decision): BatchAnswer {
-  return { status: statusOf(decision), decision: decisionBody(decision) };
+function batchOf(answers: readonly string[]): HttpResponse {
+  return { status: 200, body: `{"answers":[${answers.join(",")}]}` };
+}
+
+function answer(decision: Decision): string {
+  return `{"status":${statusOf(decision)},"decision":${renderDecisionText(decision)}}`;
 }

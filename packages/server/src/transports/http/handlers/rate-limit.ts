@@ -1,5 +1,5 @@
 import { type PolicySet, type Problem, parseShape, renderHeaders, SluiceError } from "sluice";
-import { whenDecided } from "../../../decide.ts";
+import { whenDecided } from "../../../service/decide.ts";
 import { statusOf } from "../answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 import { rateLimitBody } from "../rate-limit-body.ts";
@@ -14,7 +14,7 @@ export function rateLimit(request: HttpRequest, context: HttpContext): HttpRespo
   const limit = `${asked.scope ?? "user"}:${asked.resource}`;
   const hierarchy = asked.limit_hierarchy?.map(([scope, resource]) => `${scope}:${resource}`);
   if (hierarchy !== undefined) refuseUnknown(hierarchy, context);
-  const decided = context.decide({
+  const decided = context.decide.one({
     dimensions: asked.dimensions,
     cost: asked.tokens ?? 1,
     preview: asked.consume === false,

@@ -9,7 +9,7 @@ import {
   type Shape,
   text,
 } from "sluice";
-import { whenDecided } from "../../../decide.ts";
+import { whenDecided } from "../../../service/decide.ts";
 import { statusOf } from "../answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 import { problemOfIp } from "../problem-of-ip.ts";
@@ -58,7 +58,7 @@ export const shouldAllowShape: Shape<ShouldAllowRequest> = refine(
 export function shouldAllow(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const { scope, scope_value, api, method } = parseShape(shouldAllowShape, request.body, "invalid_request", "the body");
   const dimensions = { [scope]: scope_value, endpoint: api, ...(method !== undefined && { method }) };
-  return whenDecided(context.decide({ dimensions }), (decision) => ({
+  return whenDecided(context.decide.one({ dimensions }), (decision) => ({
     status: statusOf(decision),
     headers: renderHeaders(decision, { random: context.random }),
     body: shouldAllowBody(decision),

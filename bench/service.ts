@@ -1,0 +1,196 @@
+// npm run bench -- service [--json] [--quick]: what a decision costs over each protocol, in processor time of the server, beside
+// bare echo servers in the same run. Counters in memory, one process; load from h2load, wrk and redis-benchmark.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { CheckBatchRequest, CheckRequest } from "@sluice/protocol";
+import { median } from "./measure/interleave.ts";
+import { askOneByOne, askTogether } from "./service/ask-by-client.ts";
+import { framed } from "./service/framed.ts";
+import { type Load, loadByH2load, loadByRedisBenchmark, loadByWrk } from "./service/load-tools.ts";
+import { type Served, startServed } from "./service/start-served.ts";
+import { wrkScript } from "./service/wrk-script.ts";
+
+const { values: args } = parseArgs({
+  options: { json: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
+});
+
+/** How much is done. A quick run shows that everything works; its numbers say little. */
+const size = args.quick
+  ? { rounds: 1, warmup: 0, calls: 500, batches: 100, seconds: 1, commands: 5_000, checks: 500 }
+  : { rounds: 7, warmup: 2, calls: 30_000, batches: 3_000, seconds: 3, commands: 500_000, checks: 20_000 };
+
+const perBatch = 64;
+const messagesPerStream = 50;
+const http = { connections: 32 };
+const grpc = { connections: 4, streams: 16 };
+
+const root = path.join(import.meta.dirname, "..");
+// What users run is compiled.
+execFileSync(path.join(root, "node_modules", ".bin", "tsc"), ["-b", "packages/server", "packages/client"], {
+  cwd: root,
+  stdio: "inherit",
+});
+
+const folder = mkdtempSync(path.join(tmpdir(), "sluice-bench-"));
+const file = (name: string, content: string | Uint8Array): string => {
+  const at = path.join(folder, name);
+  writeFileSync(at, content);
+  return at;
+};
+
+const checkOf = (user: number): CheckRequest =>
+  CheckRequest.fromPartial({ dimensions: { tenant: `t${user % 7}`, user: `user-${user}`, endpoint: "/v1/orders" } });
+const checksOf = (batch: number): CheckRequest[] =>
+  Array.from({ length: perBatch }, (_, i) => checkOf(batch * perBatch + i));
+
+const files = {
+  policies: file(
+    "policies.yaml",
+    "policies: [{ id: orders, match: { endpoint: /v1/orders }, limits: [{ by: [user], windows: [1M/s] }], on_failure: open }]\n",
+  ),
+  unary: file("unary.bin", framed(CheckRequest.encode(checkOf(7)).finish())),
+  stream: file(
+    "stream.bin",
+    Buffer.concat(
+      Array.from({ length: messagesPerStream }, (_, sequence) =>
+        framed(CheckBatchRequest.encode({ sequence, checks: checksOf(sequence), deadlineMs: 0 }).finish()),
+      ),
+    ),
+  ),
+  one: file("one.lua", wrkScript('{"dimensions":{"tenant":"t1","user":"user-%d","endpoint":"/v1/orders"}}')),
+  batch: file(
+    "batch.lua",
+    wrkScript(JSON.stringify({ checks: checksOf(3).map(({ dimensions }) => ({ dimensions })) })),
+  ),
+};
+
+interface Contest {
+  readonly name: string;
+  readonly server: Served;
+  /** Runs once, and tells how many checks that were. */
+  run(): Promise<{ readonly checks: number; readonly load: Load }>;
+}
+
+interface Round {
+  readonly perSecond: number;
+  readonly cpuUs: number;
+  readonly load: Load;
+}
+
+const servers: Record<"sluice" | "grpcEcho" | "fastifyEcho", Served> = {
+  sluice: await startServed("sluice", files.policies),
+  grpcEcho: await startServed("grpc-js echo"),
+  fastifyEcho: await startServed("fastify echo"),
+};
+
+const unary = (port: number, method: string) => async () => ({
+  checks: size.calls,
+  load: await loadByH2load(`http://127.0.0.1:${port}${method}`, files.unary, { requests: size.calls, ...grpc }),
+});
+const posts = (port: number, script: string, perPost: number) => async () => {
+  const load = await loadByWrk(`http://127.0.0.1:${port}/v1/check`, script, size.seconds, http.connections);
+  return { checks: load.perSecond * size.seconds * perPost, load: { ...load, perSecond: load.perSecond * perPost } };
+};
+const commands =
+  (...command: readonly string[]) =>
+  async () => ({
+    checks: size.commands,
+    load: await loadByRedisBenchmark(ports.resp!, size.commands, command),
+  });
+const { ports } = servers.sluice;
+
+const contests = {
+  grpcUnary: { server: servers.sluice, run: unary(ports.grpc!, "/sluice.v1.RateLimiter/Check") },
+  grpcEcho: { server: servers.grpcEcho, run: unary(servers.grpcEcho.ports.grpc!, "/bench.Echo/Check") },
+  grpcStream: {
+    server: servers.sluice,
+    run: async () => {
+      const requests = Math.ceil(size.batches / messagesPerStream);
+      const url = `http://127.0.0.1:${ports.grpc}/sluice.v1.RateLimiter/CheckStream`;
+      const load = await loadByH2load(url, files.stream, { requests, connections: 2, streams: 2 });
+      const perRequest = messagesPerStream * perBatch;
+      return { checks: requests * perRequest, load: { perSecond: load.perSecond * perRequest } };
+    },
+  },
+  http: { server: servers.sluice, run: posts(ports.http!, files.one, 1) },
+  httpEcho: { server: servers.fastifyEcho, run: posts(servers.fastifyEcho.ports.http!, files.one, 1) },
+  httpBatch: { server: servers.sluice, run: posts(ports.http!, files.batch, perBatch) },
+  respCheck: { server: servers.sluice, run: commands("SLUICE.CHECK", "user=__rand_int__", "endpoint=/v1/orders") },
+  respThrottle: { server: servers.sluice, run: commands("CL.THROTTLE", "key:__rand_int__", "1000000", "1000000", "1") },
+  clientTogether: {
+    server: servers.sluice,
+    run: () => askTogether(ports.grpc!, size.checks),
+  },
+  clientOneByOne: {
+    server: servers.sluice,
+    run: () => askOneByOne(ports.grpc!, size.checks),
+  },
+} satisfies Readonly<Record<string, Omit<Contest, "name">>>;
+
+type Name = keyof typeof contests;
+const names = Object.keys(contests) as Name[];
+const rounds = new Map<Name, Round[]>(names.map((name) => [name, []]));
+
+try {
+  for (let round = 0; round < size.warmup + size.rounds; round++) {
+    for (const name of names) {
+      const { server, run } = contests[name];
+      const before = await server.used();
+      const { checks, load } = await run();
+      const after = await server.used();
+      if (round < size.warmup) continue;
+      rounds.get(name)!.push({ perSecond: load.perSecond, cpuUs: (after.cpuUs - before.cpuUs) / checks, load });
+    }
+  }
+} finally {
+  for (const server of Object.values(servers)) server.stop();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+const rounded = (value: number, digits = 2): number => Number(value.toFixed(digits));
+const rate = (name: Name): number => Math.round(median(rounds.get(name)!.map(({ perSecond }) => perSecond)));
+const cpuUs = (name: Name): number => rounded(median(rounds.get(name)!.map((one) => one.cpuUs)));
+const perCpuSecond = (name: Name): number => Math.round(1e6 / median(rounds.get(name)!.map((one) => one.cpuUs)));
+/** How many times as fast: the median of the ratios within a round. */
+const ratio = (name: Name, than: Name): number =>
+  rounded(median(rounds.get(name)!.map(({ perSecond }, i) => perSecond / rounds.get(than)![i]!.perSecond)));
+const latency = (pick: (load: Load) => number | undefined): number =>
+  rounded(median(rounds.get("http")!.map(({ load }) => pick(load) ?? Number.NaN)));
+
+const result = {
+  suite: "service",
+  grpc_unary_per_s: rate("grpcUnary"),
+  grpc_stream64_checks_per_cpu_s: perCpuSecond("grpcStream"),
+  http_per_s: rate("http"),
+  http_batch64_checks_per_cpu_s: perCpuSecond("httpBatch"),
+  resp_pipelined_per_cpu_s: perCpuSecond("respCheck"),
+  resp_cl_throttle_per_cpu_s: perCpuSecond("respThrottle"),
+  cpu_us_per_check: Object.fromEntries(names.map((name) => [snake(name), cpuUs(name)])),
+  p50_ms: latency(({ p50Ms }) => p50Ms),
+  p99_ms: latency(({ p99Ms }) => p99Ms),
+  ratio: {
+    grpc_unary_vs_bare_grpcjs_echo: ratio("grpcUnary", "grpcEcho"),
+    http_vs_bare_fastify_echo: ratio("http", "httpEcho"),
+    client_batched_vs_one_call: ratio("clientTogether", "clientOneByOne"),
+  },
+};
+
+function snake(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+console.log(
+  `servers in their own processes, ${size.rounds} rounds in turns; checks a second, and µs of the server's CPU for each`,
+);
+for (const name of names)
+  console.log(
+    `  ${snake(name).padEnd(20)} ${`${rate(name)}`.padStart(10)} /s ${cpuUs(name).toFixed(2).padStart(8)} µs`,
+  );
+console.log(
+  `  HTTP at ${http.connections} connections: median ${result.p50_ms} ms, 99th percentile ${result.p99_ms} ms`,
+);
+for (const [name, value] of Object.entries(result.ratio)) console.log(`  ${name.padEnd(36)} ${value}`);
+if (args.json) console.log(JSON.stringify(result));

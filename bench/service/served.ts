@@ -1,0 +1,86 @@
+// One server in a process of its own, so that its processor time is its own: `node served.ts <name>`. Tells the parent where it
+// listens, and answers every message with the processor time it has used and the memory it holds.
+import type { AddressInfo } from "node:net";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { CheckRequest } from "@sluice/protocol";
+import { parseSettings, startDaemon } from "@sluice/server";
+import { fastify } from "fastify";
+
+export interface Ports {
+  readonly http?: number;
+  readonly grpc?: number;
+  readonly resp?: number;
+}
+
+export interface Used {
+  readonly cpuUs: number;
+  readonly rssBytes: number;
+  readonly heapBytes: number;
+}
+
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Sluice as it is served, with the example of a limit that nobody reaches. Its own bound is lifted: it is what is measured. */
+async function serveSluice(policies: string): Promise<Ports> {
+  const reading = parseSettings({
+    RATE_LIMIT_CONFIG: policies,
+    SLUICE_HTTP_PORT: "0",
+    SLUICE_GRPC_PORT: "0",
+    SLUICE_RESP_PORT: "0",
+    SLUICE_MAX_CHECKS_PER_SECOND: "0",
+  });
+  if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
+  const { addresses } = await startDaemon({ settings: reading.settings, log: silent });
+  const portOf = ([url = ""]: readonly string[]): number => Number(url.slice(url.lastIndexOf(":") + 1));
+  return { http: portOf(addresses.http), grpc: portOf(addresses.grpc), resp: portOf(addresses.resp) };
+}
+
+/** What gRPC itself costs: a call that is read and answered with what it asked. */
+async function serveGrpcEcho(): Promise<Ports> {
+  const server = new Server();
+  server.addService(
+    {
+      echo: {
+        path: "/bench.Echo/Check",
+        requestStream: false,
+        responseStream: false,
+        requestDeserialize: (bytes: Buffer) => CheckRequest.decode(bytes),
+        requestSerialize: (message: CheckRequest) => Buffer.from(CheckRequest.encode(message).finish()),
+        responseSerialize: (message: CheckRequest) => Buffer.from(CheckRequest.encode(message).finish()),
+        responseDeserialize: (bytes: Buffer) => CheckRequest.decode(bytes),
+      },
+    },
+    {
+      echo: (call: { request: CheckRequest }, answer: (error: null, value: CheckRequest) => void) =>
+        answer(null, call.request),
+    },
+  );
+  const grpc = await new Promise<number>((resolve, reject) =>
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) =>
+      error === null ? resolve(port) : reject(error),
+    ),
+  );
+  return { grpc };
+}
+
+/** What HTTP and JSON cost. */
+async function serveFastifyEcho(): Promise<Ports> {
+  const app = fastify({ keepAliveTimeout: 600_000 });
+  app.post("/v1/check", (request, reply) => reply.send(request.body));
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  return { http: (app.server.address() as AddressInfo).port };
+}
+
+const [name, policies = ""] = process.argv.slice(2);
+const serve = { sluice: () => serveSluice(policies), "grpc-js echo": serveGrpcEcho, "fastify echo": serveFastifyEcho }[
+  name ?? ""
+];
+if (serve === undefined) throw new Error(`there is no server ${name}`);
+process.on("message", () => {
+  const { user, system } = process.cpuUsage();
+  globalThis.gc?.();
+  const { rss, heapUsed } = process.memoryUsage();
+  process.send?.({ cpuUs: user + system, rssBytes: rss, heapBytes: heapUsed } satisfies Used);
+});
+process.on("disconnect", () => process.exit());
+process.send?.(await serve());

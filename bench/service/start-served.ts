@@ -1,0 +1,28 @@
+import { type ChildProcess, fork } from "node:child_process";
+import path from "node:path";
+import type { Ports, Used } from "./served.ts";
+
+/** A server in a process of its own. */
+export interface Served {
+  readonly ports: Ports;
+  used(): Promise<Used>;
+  stop(): void;
+}
+
+export async function startServed(name: string, ...args: readonly string[]): Promise<Served> {
+  const child = fork(path.join(import.meta.dirname, "served.ts"), [name, ...args], { execArgv: ["--expose-gc"] });
+  const ports = await ask<Ports>(child);
+  return { ports, used: () => ask<Used>(child, {}), stop: () => void child.kill() };
+}
+
+function ask<Answer>(child: ChildProcess, message?: object): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const onExit = (): void => reject(new Error("a server ended"));
+    child.once("exit", onExit);
+    child.once("message", (answer) => {
+      child.off("exit", onExit);
+      resolve(answer as Answer);
+    });
+    if (message !== undefined) child.send(message);
+  });
+}

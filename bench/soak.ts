@@ -1,0 +1,151 @@
+// npm run bench -- soak [--minutes 10] [--json] [--quick]: traffic over every protocol, connections that come and go, subjects that are
+// new, and bytes that make no sense; after each round the memory that is left after garbage collection. It should be flat.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { parseArgs } from "node:util";
+import { CheckBatchRequest, CheckRequest } from "@sluice/protocol";
+import { framed } from "./service/framed.ts";
+import { loadByH2load, loadByRedisBenchmark, loadByWrk } from "./service/load-tools.ts";
+import { startServed } from "./service/start-served.ts";
+import { wrkScript } from "./service/wrk-script.ts";
+
+const { values: args } = parseArgs({
+  options: {
+    json: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    minutes: { type: "string", default: "10" },
+  },
+});
+const minutes = args.quick ? 0.05 : Number(args.minutes);
+if (!(minutes > 0 && minutes <= 24 * 60)) throw new Error("--minutes should be a number up to 1440");
+const calls = args.quick ? 200 : 20_000;
+
+const root = path.join(import.meta.dirname, "..");
+execFileSync(path.join(root, "node_modules", ".bin", "tsc"), ["-b", "packages/server"], {
+  cwd: root,
+  stdio: "inherit",
+});
+
+const folder = mkdtempSync(path.join(tmpdir(), "sluice-soak-"));
+const file = (name: string, content: string | Uint8Array): string => {
+  const at = path.join(folder, name);
+  writeFileSync(at, content);
+  return at;
+};
+const policies = file(
+  "policies.yaml",
+  `policies:
+  - { id: orders, match: { endpoint: /v1/orders }, limits: [{ by: [user], windows: [5/s, 100/m] }, { by: [tenant], windows: [1k/s] }], on_failure: open }
+`,
+);
+const dimensions = { tenant: "t", user: "u", endpoint: "/v1/orders" };
+const unary = file("unary.bin", framed(CheckRequest.encode(CheckRequest.fromPartial({ dimensions })).finish()));
+const batch = CheckBatchRequest.fromPartial({
+  sequence: 1,
+  checks: Array.from({ length: 64 }, () => ({ dimensions })),
+});
+const stream = file("stream.bin", framed(CheckBatchRequest.encode(batch).finish()));
+const post = file(
+  "post.lua",
+  wrkScript('{"dimensions":{"tenant":"t","user":"user-%d","endpoint":"/v1/elsewhere"}}', 1_000_000),
+);
+
+const server = await startServed("sluice", policies);
+const { http, grpc, resp } = server.ports;
+
+/** Bytes at random, from a seed that is the round's number, so that a round can be played again. */
+function nonsense(seed: number): Buffer {
+  let state = seed + 1;
+  return Buffer.from(
+    Array.from({ length: 4_096 }, () => {
+      state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+      return state >>> 24;
+    }),
+  );
+}
+
+async function sendNonsense(port: number, seed: number): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => socket.end(nonsense(seed)));
+    socket.on("error", () => {}).on("close", () => resolve());
+    socket.setTimeout(2_000, () => socket.destroy());
+    socket.resume();
+  });
+}
+
+interface Sample {
+  readonly minute: number;
+  readonly heapMiB: number;
+  readonly rssMiB: number;
+}
+
+const samples: Sample[] = [];
+const startedMs = performance.now();
+const elapsed = (): number => (performance.now() - startedMs) / 60_000;
+let checks = 0;
+try {
+  for (let round = 0; elapsed() < minutes; round++) {
+    await loadByH2load(`http://127.0.0.1:${grpc}/sluice.v1.RateLimiter/Check`, unary, {
+      requests: calls,
+      connections: 8,
+      streams: 8,
+    });
+    await loadByH2load(`http://127.0.0.1:${grpc}/sluice.v1.RateLimiter/CheckStream`, stream, {
+      requests: calls / 20,
+      connections: 4,
+      streams: 4,
+    });
+    const { perSecond } = await loadByWrk(`http://127.0.0.1:${http}/v1/check`, post, 2, 32);
+    await loadByRedisBenchmark(resp!, calls, ["CL.THROTTLE", "key:__rand_int__", "10", "100", "60"]);
+    await loadByRedisBenchmark(resp!, calls, ["SLUICE.CHECK", "user=__rand_int__", "endpoint=/v1/elsewhere"]);
+    for (const port of [http!, grpc!, resp!]) await sendNonsense(port, round);
+    checks += calls + (calls / 20) * 64 + perSecond * 2 + calls * 2;
+    const { heapBytes, rssBytes } = await server.used();
+    samples.push({ minute: elapsed(), heapMiB: heapBytes / 2 ** 20, rssMiB: rssBytes / 2 ** 20 });
+    const bar = "█".repeat(Math.round(Math.min(elapsed() / minutes, 1) * 30)).padEnd(30, "░");
+    const { heapMiB, rssMiB } = samples.at(-1)!;
+    process.stderr.write(
+      `\r${bar} ${elapsed().toFixed(1)} of ${minutes} min  heap ${heapMiB.toFixed(1)} MiB  resident ${rssMiB.toFixed(0)} MiB `,
+    );
+  }
+} finally {
+  server.stop();
+  rmSync(folder, { recursive: true, force: true });
+  process.stderr.write("\n");
+}
+
+/** By how much it grows: the slope of the straight line through the second half, when tables have found their size. */
+function slope(pick: (sample: Sample) => number): number {
+  const later = samples.slice(Math.floor(samples.length / 2));
+  if (later.length < 2) return 0;
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(later.map(({ minute }) => minute)), mean(later.map(pick))];
+  const covariance = later.reduce((sum, one) => sum + (one.minute - x) * (pick(one) - y), 0);
+  return covariance / later.reduce((sum, one) => sum + (one.minute - x) ** 2, 0);
+}
+
+const rounded = (value: number): number => Number(value.toFixed(2));
+const result = {
+  suite: "soak",
+  minutes: rounded(elapsed()),
+  checks: Math.round(checks),
+  heap_mib: {
+    first: rounded(samples[0]!.heapMiB),
+    last: rounded(samples.at(-1)!.heapMiB),
+    per_minute: rounded(slope(({ heapMiB }) => heapMiB)),
+  },
+  resident_mib: {
+    first: rounded(samples[0]!.rssMiB),
+    last: rounded(samples.at(-1)!.rssMiB),
+    per_minute: rounded(slope(({ rssMiB }) => rssMiB)),
+  },
+};
+console.log(
+  `${result.checks} checks in ${result.minutes} min; in the second half the heap grew by ${result.heap_mib.per_minute} MiB a minute`,
+);
+console.log(`  heap      ${result.heap_mib.first} → ${result.heap_mib.last} MiB`);
+console.log(`  resident  ${result.resident_mib.first} → ${result.resident_mib.last} MiB`);
+if (args.json) console.log(JSON.stringify(result));

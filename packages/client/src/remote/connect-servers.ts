@@ -1,0 +1,189 @@
+import {
+  type CheckRequest,
+  type Decision,
+  maxDimensionLength,
+  maxDimensions,
+  type Receipt,
+  SluiceError,
+  type StoreUnavailableReason,
+  validateRequest,
+} from "sluice";
+import { checkOptions, invalidOption } from "../check-options.ts";
+import type { AnswerValue, Exchange, ExchangeEvents, Question } from "./exchange.ts";
+import { type AddressState, GuardedAddress } from "./guarded-address.ts";
+import type { Address } from "./parse-addresses.ts";
+import { parseDeadlineMs } from "./parse-deadline.ts";
+import { QuestionLine, type Unanswered } from "./question-line.ts";
+import type { ConnectOptions, RemoteLimiter, RemoteStats, TlsOptions } from "./remote-limiter.ts";
+import { type RemoteTime, systemTime } from "./remote-time.ts";
+import { createStopgap, unanswered } from "./when-unavailable.ts";
+
+/** How questions reach an address. */
+export type CreateExchange = (address: Address, options: ConnectOptions, events: ExchangeEvents) => Exchange;
+
+/** Servers at a network's other end answer in a few ms; that they may take so long is for their pauses and ours. */
+const usualDeadlineMs = 100;
+/** What nobody's request waits for has as long at least. */
+const leastPatienceMs = 1_000;
+const usualMaxWaiting = 10_000;
+/** What servers take. */
+const maxNameLength = 128;
+const maxPolicyLength = 256;
+const modes: readonly unknown[] = ["open", "closed", "local"];
+
+export function connectServers(
+  addresses: readonly Address[],
+  options: ConnectOptions,
+  createExchange: CreateExchange,
+  time: RemoteTime = systemTime,
+  random: () => number = Math.random,
+): RemoteLimiter {
+  checkConnectOptions(options, addresses);
+  const { whenUnavailable = "open", local, maxWaiting = usualMaxWaiting, onChange } = options;
+  const deadlineMs = parseDeadlineMs(options) ?? usualDeadlineMs;
+  const stopgap = createStopgap(whenUnavailable, local, () => time.clock.epochMs());
+  const degraded: Record<StoreUnavailableReason, number> = {
+    storage_unavailable: 0,
+    storage_timeout: 0,
+    storage_overloaded: 0,
+  };
+  const guarded: readonly GuardedAddress[] = addresses.map(
+    (address) =>
+      new GuardedAddress({
+        name: address.name,
+        createExchange: (events) => createExchange(address, options, events),
+        time,
+        random,
+        onReady: () => line.wake(),
+        onAside: () => line.despair(),
+        onChange: tell,
+      }),
+  );
+  const line = new QuestionLine({ addresses: guarded, time, patienceMs: deadlineMs, maxWaiting });
+
+  /** A log that breaks keeps nobody from being asked. */
+  function tell(address: string, state: AddressState, why: string): void {
+    try {
+      onChange?.({ address, state, why });
+    } catch {}
+  }
+
+  function check(request: CheckRequest): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      checkRequest(request, "asked");
+      const budgetMs = Math.min(deadlineMs, request.deadlineMs ?? deadlineMs);
+      line.ask({ kind: "check", request }, budgetMs, (outcome) => {
+        if (outcome.kind === "answer") resolve(outcome.value as Decision);
+        else if (outcome.kind === "refused") reject(outcome.error);
+        else {
+          degraded[outcome.reason] += 1;
+          // What the app's own function throws is its caller's to hear.
+          new Promise<Decision>((decided) => decided(stopgap.check(request, outcome.reason))).then(resolve, reject);
+        }
+      });
+    });
+  }
+
+  /** Asks what nobody's request waits for. */
+  function ask(
+    question: Question,
+    otherwise: (outcome: Unanswered) => AnswerValue | Promise<AnswerValue>,
+  ): Promise<AnswerValue> {
+    return new Promise((resolve, reject) => {
+      line.ask(question, Math.max(deadlineMs, leastPatienceMs), (outcome) => {
+        if (outcome.kind === "answer") resolve(outcome.value);
+        else if (outcome.kind === "refused") reject(outcome.error);
+        else new Promise<AnswerValue>((done) => done(otherwise(outcome))).then(resolve, reject);
+      });
+    });
+  }
+
+  function refuse({ reason, mayBeDone }: Unanswered): never {
+    throw unanswered(reason, mayBeDone);
+  }
+
+  return {
+    check,
+    peek: (request) => check({ ...request, preview: true }),
+    async charge(request): Promise<void> {
+      checkRequest(request, "charged");
+      await ask({ kind: "charge", request }, (outcome) =>
+        stopgap.charge === undefined ? refuse(outcome) : stopgap.charge(request, outcome.reason),
+      );
+    },
+    async give(receipt: Receipt): Promise<boolean> {
+      if (typeof receipt !== "string" || receipt === "") throw wrong("receipt", "must be a text");
+      if (stopgap.issued(receipt)) return stopgap.give(receipt);
+      return (await ask({ kind: "give", receipt }, refuse)) === true;
+    },
+    async reset(request): Promise<void> {
+      checkRequest(request, "asked");
+      await ask({ kind: "reset", request }, refuse);
+    },
+    async close(): Promise<void> {
+      line.close();
+      for (const address of guarded) address.close();
+    },
+    get stats(): RemoteStats {
+      return { ...line.stats, degraded: { ...degraded }, addresses: guarded.map(({ stats }) => stats) };
+    },
+  };
+}
+
+function checkConnectOptions(options: ConnectOptions, addresses: readonly Address[]): void {
+  checkOptions(options, { tls: "settings", onChange: "function", local: "settings" });
+  const { whenUnavailable, token, maxWaiting } = options;
+  if (whenUnavailable !== undefined && typeof whenUnavailable !== "function" && !modes.includes(whenUnavailable))
+    throw invalidOption("whenUnavailable", "must be open, closed, local or a function");
+  // What is wrong with a token is told without the token.
+  if (token !== undefined && (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)))
+    throw invalidOption("token", "must be a text of visible ASCII characters");
+  if (options.tls !== undefined) checkTls(options.tls, addresses);
+  if (maxWaiting !== undefined && !(Number.isInteger(maxWaiting) && maxWaiting >= 1))
+    throw invalidOption("maxWaiting", "must be a whole number from 1 on");
+}
+
+function checkTls(tls: TlsOptions, addresses: readonly Address[]): void {
+  if (!addresses.some((address) => address.tls)) throw invalidOption("tls", "is for grpcs:// and https:// addresses");
+  for (const name of ["ca", "cert", "key"] as const) {
+    const pem: unknown = tls[name];
+    if (pem === undefined || typeof pem === "string" || pem instanceof Uint8Array) continue;
+    throw invalidOption(`tls.${name}`, "must be PEM, as a text or as bytes");
+  }
+  if (tls.cert !== undefined && tls.key === undefined) throw invalidOption("tls.key", "must be given with tls.cert");
+  if (tls.key !== undefined && tls.cert === undefined) throw invalidOption("tls.cert", "must be given with tls.key");
+  const { serverName } = tls;
+  if (serverName !== undefined && (typeof serverName !== "string" || serverName === ""))
+    throw invalidOption("tls.serverName", "must be the name of a host");
+}
+
+/** One request that cannot be sent, or is larger than servers take, must not spoil those that travel with it. */
+function checkRequest(request: CheckRequest, costs: "asked" | "charged"): void {
+  validateRequest(request, costs);
+  if (request.limits !== undefined)
+    throw wrong("limits", "are for a limiter in this process; a server decides by its policies");
+  const { dimensions, domain = "", policies } = request;
+  if (domain.length > maxNameLength) throw wrong("domain", `must have at most ${maxNameLength} characters`);
+  if (policies?.some((id) => id.length > maxPolicyLength))
+    throw wrong("policies", `must have at most ${maxPolicyLength} characters each`);
+  let count = 0;
+  for (const name in dimensions) {
+    count += 1;
+    if (name.length === 0 || name.length > maxNameLength)
+      throw wrong("dimensions", `must have names of 1 to ${maxNameLength} characters`);
+    const value: unknown = dimensions[name];
+    if (typeof value === "string" && value.length <= maxDimensionLength) continue;
+    const message =
+      typeof value === "string"
+        ? `must have at most ${maxDimensionLength} characters, but has ${value.length}`
+        : `must be a string, not ${value === null ? "null" : typeof value}`;
+    throw new SluiceError("invalid_request", `dimensions.${name} ${message}`, [
+      { path: ["dimensions", name], message },
+    ]);
+  }
+  if (count > maxDimensions) throw wrong("dimensions", `must have at most ${maxDimensions} entries, but has ${count}`);
+}
+
+function wrong(field: string, message: string): SluiceError {
+  return new SluiceError("invalid_request", `${field} ${message}`, [{ path: [field], message }]);
+}

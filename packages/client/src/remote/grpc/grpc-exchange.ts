@@ -1,0 +1,195 @@
+import {
+  type CallOptions,
+  type ChannelOptions,
+  Client,
+  type ClientUnaryCall,
+  credentials,
+  Metadata,
+  type ServiceError,
+  status,
+} from "@grpc/grpc-js";
+import { type GrpcMethod, grpcService, RateLimiterDefinition } from "@sluice/protocol";
+import { HealthDefinition } from "@sluice/protocol/health";
+import {
+  type Exchange,
+  ExchangeError,
+  type ExchangeEvents,
+  type Question,
+  type QuestionKind,
+  type Sending,
+  type SentQuestion,
+} from "../exchange.ts";
+import type { Address } from "../parse-addresses.ts";
+import type { ConnectOptions, TlsOptions } from "../remote-limiter.ts";
+import { CheckStream } from "./check-stream.ts";
+import { failureOfStatus, replyOfStatus } from "./status-failure.ts";
+
+const limiter = grpcService(RateLimiterDefinition);
+const health = grpcService(HealthDefinition);
+
+const channelOptions: ChannelOptions = {
+  // One connection for each address and client, which ends with it.
+  "grpc.use_local_subchannel_pool": 1,
+  // What may be asked again is known here, and not by grpc-js.
+  "grpc.enable_retries": 0,
+  "grpc.service_config_disable_resolution": 1,
+  // A proxy for the web, which the environment may name, leads to no limiter.
+  "grpc.enable_http_proxy": 0,
+  "grpc.max_receive_message_length": 16 * 1024 * 1024,
+};
+
+interface Call<Res> {
+  readonly call: ClientUnaryCall;
+  readonly answer: Promise<Res>;
+}
+
+/** Questions over gRPC: checks on one stream, everything else by calls of its own. */
+export class GrpcExchange implements Exchange {
+  readonly maxInFlight: number = 32;
+  readonly #address: Address;
+  readonly #tls: TlsOptions;
+  readonly #metadata: Metadata;
+  readonly #events: ExchangeEvents;
+  #client: Client | undefined;
+  #stream: CheckStream | undefined;
+  readonly #calls = new Set<ClientUnaryCall>();
+
+  constructor(address: Address, { token, tls = {} }: ConnectOptions, events: ExchangeEvents) {
+    this.#address = address;
+    this.#tls = tls;
+    this.#events = events;
+    this.#metadata = new Metadata();
+    if (token !== undefined) this.#metadata.set("authorization", `Bearer ${token}`);
+  }
+
+  /** A connection of its own for each attempt, so that it is known when it fails. It is there when it answers. */
+  async open(withinMs: number): Promise<void> {
+    this.#leave();
+    const client = this.#createClient();
+    this.#client = client;
+    try {
+      await this.#call(client, health.check, { service: "" }, { deadline: Date.now() + withinMs }).answer;
+    } catch (error) {
+      if (isAlive(error as ServiceError)) return;
+      client.close();
+      throw failureOfStatus(error as ServiceError);
+    }
+  }
+
+  send(kind: QuestionKind, questions: readonly SentQuestion[]): Sending {
+    const client = this.#client;
+    if (client === undefined) {
+      const replies = Promise.reject(new ExchangeError("not_asked", "there is no connection"));
+      return { replies, abandon: () => undefined };
+    }
+    if (kind !== "check") return this.#sendOne(client, questions[0]!.question);
+    if (this.#stream?.usable !== true) {
+      this.#stream = new CheckStream(client, this.#metadata, ({ because, message }) => {
+        // Who is refused has a connection that is well.
+        if (because !== "refused" && this.#client === client) this.#events.onEnd(message);
+      });
+    }
+    return this.#stream.send(questions);
+  }
+
+  close(): void {
+    this.#leave();
+    for (const call of this.#calls) call.cancel();
+  }
+
+  /** Nothing more is sent on this connection. Calls that it carries may still be answered, also by a server that leaves. */
+  #leave(): void {
+    const client = this.#client;
+    this.#client = undefined;
+    this.#stream?.cancel();
+    this.#stream = undefined;
+    client?.close();
+  }
+
+  #sendOne(client: Client, question: Question): Sending {
+    const calls = this.#ask(client, question);
+    const answers = Promise.all(calls.map(({ answer }) => answer));
+    return {
+      replies: answers.then(
+        ([answer]) => [{ kind: "answer", value: question.kind === "give" ? isGiven(answer) : undefined }],
+        (error: ServiceError) => {
+          const reply = replyOfStatus(error);
+          if (reply === undefined || reply.kind === "failed") throw failureOfStatus(error);
+          return [reply];
+        },
+      ),
+      abandon() {
+        for (const { call } of calls) call.cancel();
+      },
+    };
+  }
+
+  #ask(client: Client, question: Question): readonly Call<object>[] {
+    if (question.kind === "give") return [this.#call(client, limiter.giveBack, { receipt: question.receipt })];
+    const { domain = "", dimensions = {}, cost, policies = [] } = question.request;
+    if (question.kind === "charge")
+      return [this.#call(client, limiter.charge, { domain, dimensions, cost, policies: [...policies] })];
+    const named = policies.length === 0 ? [""] : policies;
+    return named.map((policyId) => this.#call(client, limiter.resetKey, { policyId, domain, dimensions }));
+  }
+
+  /** Its answer rejects with a `ServiceError`. */
+  #call<Req, Res>(
+    client: Client,
+    { path, requestSerialize, responseDeserialize }: GrpcMethod<Req, Res>,
+    message: Req,
+    options: CallOptions = {},
+  ): Call<Res> {
+    let call: ClientUnaryCall;
+    const answer = new Promise<Res>((resolve, reject) => {
+      call = client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        message,
+        this.#metadata,
+        options,
+        (error, found) => {
+          this.#calls.delete(call);
+          if (error === null) resolve(found!);
+          else reject(error);
+        },
+      );
+      this.#calls.add(call);
+    });
+    return { call: call!, answer };
+  }
+
+  #createClient(): Client {
+    const { place, tls } = this.#address;
+    const { ca, key, cert, serverName } = this.#tls;
+    const channel = tls ? credentials.createSsl(pem(ca), pem(key), pem(cert)) : credentials.createInsecure();
+    const named = serverName === undefined ? {} : { "grpc.ssl_target_name_override": serverName };
+    return new Client(targetOf(place), channel, { ...channelOptions, ...named });
+  }
+}
+
+function targetOf(place: Address["place"]): string {
+  if (place.kind === "socket") return `unix:${place.path}`;
+  return `${place.host.includes(":") ? `[${place.host}]` : place.host}:${place.port}`;
+}
+
+function isGiven(answer: object | undefined): boolean {
+  return answer !== undefined && "given" in answer && answer.given === true;
+}
+
+/** Whether a server that ends a call this way is there all the same. */
+function isAlive({ code }: ServiceError): boolean {
+  return alive.has(code);
+}
+
+const alive: ReadonlySet<status> = new Set([
+  status.UNIMPLEMENTED,
+  status.NOT_FOUND,
+  status.UNAUTHENTICATED,
+  status.PERMISSION_DENIED,
+]);
+
+function pem(text: string | Uint8Array | undefined): Buffer | null {
+  return text === undefined ? null : Buffer.from(text as Uint8Array);
+}

@@ -1,0 +1,205 @@
+import { CircuitBreaker, type CircuitState } from "sluice";
+import type { Exchange, ExchangeEvents, QuestionKind, Sending, SentQuestion } from "./exchange.ts";
+import type { RemoteTime } from "./remote-time.ts";
+
+/**
+ * How an address stands: not asked yet; being reached; can be asked; put aside, because it could not be reached or did not
+ * answer, and tried again in the background.
+ */
+export type AddressState = "idle" | "connecting" | "ready" | "aside";
+
+export interface AddressStats {
+  readonly address: string;
+  readonly state: AddressState;
+  readonly breaker: CircuitState;
+  /** Questions that it was sent and has not answered. */
+  readonly unanswered: number;
+  readonly sent: number;
+  readonly batches: number;
+  /** Batches that were lost, or not answered in time. */
+  readonly failedBatches: number;
+}
+
+export interface GuardedAddressOptions {
+  readonly name: string;
+  readonly createExchange: (events: ExchangeEvents) => Exchange;
+  readonly time: RemoteTime;
+  readonly random: () => number;
+  /** It can be asked. */
+  readonly onReady: () => void;
+  /** It was being reached, and cannot be: who waited for that waits for nothing. */
+  readonly onAside: () => void;
+  readonly onChange: (address: string, state: AddressState, why: string) => void;
+}
+
+/** How long a server may take to say that it is there. */
+const openWithinMs = 1_000;
+const firstPauseMs = 50;
+const longestPauseMs = 5_000;
+/** A connection that ends before this was a short one; so many of them may follow each other. */
+const shortStayMs = 100;
+const mostShortStays = 3;
+/** A breaker that opened is probed so often. */
+const probeEveryMs = 1_000;
+
+/**
+ * One server. It is reached when it is first needed, and again when its connection ended; what could not be reached is put aside,
+ * for 50 ms at first and up to 5 s later, and so is what leaves batches unanswered (its breaker opens). That is found out in the
+ * background: questions wait only for an address that nothing is held against.
+ */
+export class GuardedAddress {
+  readonly name: string;
+  readonly #options: GuardedAddressOptions;
+  readonly #exchange: Exchange;
+  readonly #breaker: CircuitBreaker;
+  #state: AddressState = "idle";
+  #failures = 0;
+  #callOff: (() => void) | undefined;
+  #closed = false;
+  /** When it was last ready. */
+  #readyMs = Number.NEGATIVE_INFINITY;
+  #shortStays = 0;
+  #sent = 0;
+  #batches = 0;
+  #failedBatches = 0;
+  /** Questions that are on their way, and batches: none of one kind takes the room of another. */
+  unanswered = 0;
+  readonly inFlight: Record<QuestionKind, number> = { check: 0, charge: 0, give: 0, reset: 0 };
+
+  constructor(options: GuardedAddressOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.#exchange = options.createExchange({ onEnd: (why) => this.#end(why) });
+    this.#breaker = new CircuitBreaker({
+      probeEveryMs,
+      onChange: (state, why) => {
+        if (state === "open") this.#breakOff(why);
+      },
+    });
+  }
+
+  get stats(): AddressStats {
+    return {
+      address: this.name,
+      state: this.#state,
+      breaker: this.#breaker.state,
+      unanswered: this.unanswered,
+      sent: this.#sent,
+      batches: this.#batches,
+      failedBatches: this.#failedBatches,
+    };
+  }
+
+  get ready(): boolean {
+    return this.#state === "ready";
+  }
+
+  hasRoom(kind: QuestionKind): boolean {
+    return this.#state === "ready" && this.inFlight[kind] < this.#exchange.maxInFlight;
+  }
+
+  /** What batches settle under. */
+  get generation(): number {
+    return this.#breaker.generation;
+  }
+
+  /** Sees to it that it can be asked soon. False where it is put aside, so that there is nothing to wait for. */
+  approach(): boolean {
+    if (this.#state === "idle") this.#open("call");
+    return this.#state !== "aside";
+  }
+
+  send(kind: QuestionKind, questions: readonly SentQuestion[]): Sending {
+    this.#sent += questions.length;
+    this.#batches += 1;
+    return this.#exchange.send(kind, questions);
+  }
+
+  succeed(generation: number): void {
+    this.#breaker.succeed(this.#options.time.clock.nowMs(), generation);
+  }
+
+  fail(generation: number): void {
+    this.#failedBatches += 1;
+    this.#breaker.fail(this.#options.time.clock.nowMs(), generation);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#callOff?.();
+    this.#callOff = undefined;
+    this.#exchange.close();
+    this.#state = "idle";
+  }
+
+  #open(admission: "call" | "probe"): void {
+    const { generation } = this.#breaker;
+    if (this.#state === "idle") this.#become("connecting", "it is needed");
+    this.#exchange.open(openWithinMs).then(
+      () => {
+        if (this.#closed) return;
+        if (admission === "probe") this.succeed(generation);
+        // The breaker may have opened meanwhile, by what was sent before.
+        if (this.#breaker.state !== "closed") this.#putAside("it did not answer what it was sent before");
+        else {
+          this.#failures = 0;
+          this.#readyMs = this.#options.time.clock.nowMs();
+          this.#become("ready", "it answers");
+          this.#options.onReady();
+        }
+      },
+      (error: unknown) => {
+        if (this.#closed) return;
+        if (admission === "probe") this.#breaker.fail(this.#options.time.clock.nowMs(), generation);
+        // The breaker has seen to it where it heard of it.
+        if (this.#callOff === undefined) this.#putAside(error instanceof Error ? error.message : String(error));
+      },
+    );
+  }
+
+  /** The server left, or the connection is gone. That says nothing against the next one, unless it goes on like that. */
+  #end(why: string): void {
+    if (this.#closed || this.#state !== "ready") return;
+    const stayed = this.#options.time.clock.nowMs() - this.#readyMs >= shortStayMs;
+    this.#shortStays = stayed ? 0 : this.#shortStays + 1;
+    if (this.#shortStays > mostShortStays) {
+      this.#putAside(why);
+      return;
+    }
+    this.#become("idle", why);
+    this.#open("call");
+  }
+
+  /** A connection that stopped answering may be half open, which only a new one finds out. */
+  #breakOff(why: string): void {
+    if (this.#closed) return;
+    this.#exchange.close();
+    this.#putAside(why);
+  }
+
+  #putAside(why: string): void {
+    this.#failures += 1;
+    this.#become("aside", why);
+    const { time, random } = this.#options;
+    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.#failures - 1, 10));
+    // Clients that lost the same server do not come back to it at the same moment.
+    const waitMs = Math.max(this.#breaker.state === "closed" ? 0 : probeEveryMs + 1, pauseMs * (0.5 + random() / 2));
+    this.#callOff?.();
+    this.#callOff = time.scheduleIdly(waitMs, () => this.#retry());
+    this.#options.onAside();
+  }
+
+  #retry(): void {
+    this.#callOff = undefined;
+    if (this.#closed || this.#state !== "aside") return;
+    const admission = this.#breaker.admit(this.#options.time.clock.nowMs());
+    if (admission === "refuse") this.#callOff = this.#options.time.scheduleIdly(probeEveryMs, () => this.#retry());
+    else this.#open(admission);
+  }
+
+  #become(state: AddressState, why: string): void {
+    const changed = this.#state !== state;
+    this.#state = state;
+    if (changed) this.#options.onChange(this.name, state, why);
+  }
+}

@@ -1,0 +1,240 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { type Answer, startTestServer, type TestServer } from "../../testing/test-server.ts";
+import type { SentQuestion } from "../exchange.ts";
+import { parseAddresses } from "../parse-addresses.ts";
+import { HttpExchange } from "./http-exchange.ts";
+
+let server: TestServer | undefined;
+let exchange: HttpExchange | undefined;
+afterEach(async () => {
+  exchange?.close();
+  await server?.close();
+});
+
+async function setUp(answer: Answer, basePath = "") {
+  const started = await startTestServer(answer);
+  server = started;
+  const ends: string[] = [];
+  const [address] = parseAddresses(`${started.url}${basePath}`, ["http"]);
+  const made = new HttpExchange(address!, {}, { onEnd: (why) => ends.push(why) });
+  exchange = made;
+  return { exchange: made, seen: started.seen, ends };
+}
+
+const checks = (...users: readonly string[]): readonly SentQuestion[] =>
+  users.map((user) => ({ question: { kind: "check", request: { dimensions: { user } } }, withinMs: 50 }));
+
+const answering =
+  (status: number, body: unknown): Answer =>
+  (_request, response) => {
+    response.writeHead(status, { "content-type": "application/json" });
+    response.end(typeof body === "string" ? body : JSON.stringify(body));
+  };
+
+const decision = { allowed: true, reason: "within_limits", cost: 1, remaining: 7 };
+
+describe("checks over HTTP", () => {
+  it("travel in one request, and a lone one alone", async () => {
+    const { exchange, seen } = await setUp((request, response, number) =>
+      answering(
+        200,
+        number === 1
+          ? decision
+          : {
+              answers: [
+                { status: 200, decision },
+                { status: 429, decision },
+              ],
+            },
+      )(request, response, number),
+    );
+    expect(await exchange.send("check", checks("a")).replies).toMatchObject([{ value: { remaining: 7 } }]);
+    expect(await exchange.send("check", checks("b", "c")).replies).toHaveLength(2);
+    expect(seen.map(({ url, body }) => [url, JSON.parse(body)])).toEqual([
+      ["/v1/check", { dimensions: { user: "a" }, deadline_ms: 50 }],
+      [
+        "/v1/check",
+        {
+          checks: [
+            { dimensions: { user: "b" }, deadline_ms: 50 },
+            { dimensions: { user: "c" }, deadline_ms: 50 },
+          ],
+        },
+      ],
+    ]);
+    expect(new Set(seen.map(({ port }) => port)).size).toBe(1);
+  });
+
+  it("go below the path of the address", async () => {
+    const { exchange, seen } = await setUp(answering(200, decision), "/limits/");
+    await exchange.send("check", checks("a")).replies;
+    expect(seen[0]!.url).toBe("/limits/v1/check");
+  });
+
+  it.each([
+    ["from a proxy whose server did not answer", 502, "<html>", "lost"],
+    ["that is no answer at all", 200, "hello", "lost"],
+    ["of a batch that is none", 200, { answers: 5 }, "lost"],
+    ["for a failure of its own", 500, { code: "internal", detail: "oops" }, "lost"],
+    ["from elsewhere", 302, "<html>", "lost"],
+  ] as const)("may have been decided with an answer %s", async (_, code, body, because) => {
+    const { exchange, ends } = await setUp(answering(code, body));
+    await expect(exchange.send("check", checks("a", "b")).replies).rejects.toMatchObject({ because });
+    expect(ends).toEqual([]);
+  });
+
+  it.each([
+    ["is stopping", 503, { code: "not_ready", detail: "stopping" }, { kind: "elsewhere" }],
+    ["is overloaded", 503, { code: "overloaded", detail: "later" }, { reason: "storage_overloaded" }],
+    ["does not know who asks", 401, { code: "unauthenticated", detail: "who?" }, { kind: "refused" }],
+  ] as const)("are each told so by a server that %s", async (_, code, body, reply) => {
+    const { exchange, ends } = await setUp(answering(code, body));
+    expect(await exchange.send("check", checks("a", "b")).replies).toMatchObject([reply, reply]);
+    expect(await exchange.send("check", checks("a")).replies).toMatchObject([reply]);
+    expect(ends).toEqual([]);
+  });
+
+  it("may have been decided where the connection breaks", async () => {
+    const { exchange, ends } = await setUp((request) => void request.socket.destroy());
+    await expect(exchange.send("check", checks("a")).replies).rejects.toMatchObject({ because: "lost" });
+    expect(ends).toHaveLength(1);
+  });
+
+  it("may have been decided where the answer breaks off", async () => {
+    const { exchange } = await setUp((request, response) => {
+      response.writeHead(200, { "content-length": "1000" });
+      response.write("{", () => request.socket.destroy());
+    });
+    await expect(exchange.send("check", checks("a")).replies).rejects.toMatchObject({ because: "lost" });
+  });
+
+  it("may have been decided where the answer has no end", async () => {
+    const { exchange } = await setUp((_request, response) => {
+      response.writeHead(200);
+      const chunk = Buffer.alloc(1024 * 1024, " ");
+      const write = (): void => {
+        while (!response.destroyed && response.write(chunk));
+      };
+      response.on("drain", write);
+      response.on("error", () => undefined);
+      write();
+    });
+    await expect(exchange.send("check", checks("a")).replies).rejects.toMatchObject({
+      because: "lost",
+      message: "the answer is too long",
+    });
+  });
+
+  it("were not asked where nobody listens", async () => {
+    const { exchange, ends } = await setUp(() => undefined);
+    await server?.close();
+    await expect(exchange.send("check", checks("a")).replies).rejects.toMatchObject({ because: "not_asked" });
+    expect(ends).toEqual(["ECONNREFUSED"]);
+  });
+
+  it("that nobody waits for let go of their connection", async () => {
+    let left = false;
+    const { exchange, ends } = await setUp((request) => {
+      request.socket.on("close", () => {
+        left = true;
+      });
+    });
+    const sending = exchange.send("check", checks("a"));
+    sending.replies.catch(() => undefined);
+    await expect.poll(() => server?.seen.length, { timeout: 15_000, interval: 5 }).toBe(1);
+    sending.abandon();
+    await expect.poll(() => left, { timeout: 15_000, interval: 5 }).toBe(true);
+    expect(ends).toEqual([]);
+  });
+});
+
+describe("a server that closes connections after its answers", () => {
+  const closing =
+    (ready: Answer): Answer =>
+    (request, response, number) => {
+      response.setHeader("connection", "close");
+      (request.url === "/readyz" ? ready : answering(200, decision))(request, response, number);
+    };
+
+  it("is left before it is gone, where it is stopping", async () => {
+    const { exchange, ends } = await setUp(closing(answering(503, { status: "stopping" })));
+    await exchange.send("check", checks("a")).replies;
+    await expect.poll(() => ends, { timeout: 15_000, interval: 5 }).toEqual(["it is stopping"]);
+  });
+
+  it("is asked for that now and then, and goes on to be asked everything else", async () => {
+    const { exchange, seen, ends } = await setUp(closing(answering(200, { status: "ready" })));
+    for (let i = 0; i < 20; i++) await exchange.send("check", checks("a")).replies;
+    const looks = (): number => seen.filter(({ url }) => url === "/readyz").length;
+    await expect.poll(looks, { timeout: 15_000, interval: 5 }).toBeGreaterThan(0);
+    expect(looks()).toBeLessThan(20);
+    expect(ends).toEqual([]);
+  });
+});
+
+describe("opening", () => {
+  it("begins with a new connection, and what breaks of the old ones is no news", async () => {
+    const { exchange, seen, ends } = await setUp((request, response, number) => {
+      if (request.url === "/readyz") answering(200, {})(request, response, number);
+      else if (number < 4) answering(200, decision)(request, response, number);
+    });
+    await Promise.all([exchange.send("check", checks("a")).replies, exchange.send("check", checks("b")).replies]);
+    const asked = exchange.send("check", checks("c")).replies;
+    await asked;
+    const held = exchange.send("check", checks("held"));
+    const failed = expect(held.replies).rejects.toMatchObject({ because: "lost" });
+    await expect.poll(() => seen.length, { timeout: 15_000, interval: 5 }).toBe(4);
+    await exchange.open(15_000);
+    expect(seen.slice(0, 4).map(({ port }) => port)).not.toContain(seen[4]!.port);
+    server?.cut(seen[3]!.port!);
+    await failed;
+    expect(ends).toEqual([]);
+  });
+
+  it.each([
+    [200, { status: "ready" }, true],
+    [503, { status: "unready" }, true],
+    [503, { status: "stopping" }, false],
+    [404, "not here", true],
+    [502, "<html>", false],
+  ])("asks whether the server is there: %i %j", async (code, body, opens) => {
+    const { exchange, seen } = await setUp(answering(code, body));
+    const opened = await exchange.open(15_000).then(
+      () => true,
+      () => false,
+    );
+    expect([opened, seen[0]!.method, seen[0]!.url]).toEqual([opens, "GET", "/readyz"]);
+  });
+
+  it("does not wait for ever", async () => {
+    const { exchange } = await setUp(() => undefined);
+    await expect(exchange.open(20)).rejects.toThrow("no answer within 20 ms");
+  });
+});
+
+describe("what is not a check", () => {
+  it("is a request of its own for each", async () => {
+    const { exchange, seen } = await setUp((request, response, number) => {
+      if (request.url === "/v1/give-back") answering(200, { given_back: true })(request, response, number);
+      else if (request.url === "/v1/charge") answering(204, "")(request, response, number);
+      else answering(403, { code: "permission_denied", detail: "no" })(request, response, number);
+    });
+    const request = { dimensions: { user: "a" }, cost: 3, id: "x" };
+    const sent = (question: SentQuestion["question"]): SentQuestion => ({ question, withinMs: 50 });
+    const charges = [sent({ kind: "charge", request }), sent({ kind: "charge", request })];
+    for (const charge of charges)
+      expect(await exchange.send("charge", [charge]).replies).toEqual([{ kind: "answer", value: undefined }]);
+    expect(await exchange.send("give", [sent({ kind: "give", receipt: "r" })]).replies).toMatchObject([
+      { value: true },
+    ]);
+    expect(await exchange.send("reset", [sent({ kind: "reset", request })]).replies).toMatchObject([
+      { kind: "refused", error: { code: "permission_denied" } },
+    ]);
+    expect(seen.map(({ body }) => JSON.parse(body))).toEqual([
+      { dimensions: { user: "a" }, cost: 3 },
+      { dimensions: { user: "a" }, cost: 3 },
+      { receipt: "r" },
+      { dimensions: { user: "a" } },
+    ]);
+  });
+});

@@ -1,0 +1,20 @@
+import { connectServers } from "../connect-servers.ts";
+import { parseAddresses } from "../parse-addresses.ts";
+import type { ConnectOptions, RemoteLimiter } from "../remote-limiter.ts";
+import { HttpExchange } from "./http-exchange.ts";
+
+export type { AddressState, AddressStats } from "../guarded-address.ts";
+export type { AddressChange, ConnectOptions, RemoteLimiter, RemoteStats, TlsOptions } from "../remote-limiter.ts";
+export type { DecideInstead, LocalLimits, WhenUnavailable } from "../when-unavailable.ts";
+
+/**
+ * A limiter whose servers are asked over HTTP: `connect("http://10.0.0.5:8080,10.0.0.6:8080")`. Needs nothing but Node. Nothing is
+ * opened before the first check.
+ */
+export function connect(addresses: string | readonly string[], options: ConnectOptions = {}): RemoteLimiter {
+  return connectServers(
+    parseAddresses(addresses, ["http"]),
+    options,
+    (address, connectOptions, events) => new HttpExchange(address, connectOptions, events),
+  );
+}

@@ -1,0 +1,26 @@
+import { maxDeadlineMs, parseDuration, SluiceError } from "sluice";
+import { invalidOption } from "../check-options.ts";
+import type { ConnectOptions } from "./remote-limiter.ts";
+
+/** How long a check waits, by whichever of the two options says so. Undefined where neither does. */
+export function parseDeadlineMs({ deadline, deadlineMs }: ConnectOptions): number | undefined {
+  if (deadline === undefined) return deadlineMs === undefined ? undefined : inRange("deadlineMs", deadlineMs);
+  if (deadlineMs !== undefined) throw invalidOption("deadline", "and deadlineMs say the same; give one of them");
+  return inRange("deadline", typeof deadline === "string" ? durationOf(deadline) : Number.NaN);
+}
+
+function inRange(name: string, ms: number): number {
+  if (typeof ms === "number" && ms >= 1 && ms <= maxDeadlineMs) return ms;
+  const wanted =
+    name === "deadline" ? "a duration from 1ms to 1m, such as 25ms" : `a number from 1 to ${maxDeadlineMs}`;
+  throw invalidOption(name, `must be ${wanted}`);
+}
+
+function durationOf(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch (error) {
+    if (error instanceof SluiceError) return Number.NaN;
+    throw error;
+  }
+}

@@ -1,0 +1,50 @@
+import { defaultPolicy } from "../policy/default-policy.ts";
+import type { Limit, Policy } from "../policy/policy.ts";
+import type { GivenLimit } from "../request/check-request.ts";
+import { compileGivenLimits } from "./compile-limit.ts";
+import type { Candidate, CompiledLimit, CompiledPolicy } from "./compiled.ts";
+import { onlyLimitOf } from "./find-candidates.ts";
+
+interface Given {
+  readonly candidate: Candidate;
+  readonly onlyLimit: CompiledLimit | undefined;
+}
+
+/** What was compiled from a limit lives as long as the limit: who asks often keeps the object. */
+const compiled = new WeakMap<GivenLimit, Given>();
+
+/** The limits that a request brings along, each as if a policy of its own had it. */
+export function givenCandidates(limits: readonly GivenLimit[]): readonly Candidate[] {
+  return limits.map((limit) => givenOf(limit).candidate);
+}
+
+/** The only one, where it is of the commonest kind. */
+export function onlyGivenLimit(limits: readonly GivenLimit[]): CompiledLimit | undefined {
+  return limits.length === 1 ? givenOf(limits[0]!).onlyLimit : undefined;
+}
+
+function givenOf(limit: GivenLimit): Given {
+  let given = compiled.get(limit);
+  if (given === undefined) {
+    const candidate: Candidate = { policy: compileGiven(limit), path: "/", certain: true };
+    given = { candidate, onlyLimit: onlyLimitOf([candidate]) };
+    compiled.set(limit, given);
+  }
+  return given;
+}
+
+function compileGiven({ name, by, algorithm = "gcra", window, onFailure = "open" }: GivenLimit): CompiledPolicy {
+  const limit: Limit = { ...defaultPolicy.limits[0]!, by, algorithm, windows: [window] };
+  const policy: Policy = { ...defaultPolicy, id: name, limits: [limit], onFailure };
+  return {
+    policy,
+    limits: compileGivenLimits(policy),
+    localLimits: [],
+    enforced: true,
+    methods: undefined,
+    conditions: [],
+    allow: [],
+    deny: [],
+    costs: undefined,
+  };
+}

@@ -1,0 +1,193 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import {
+  type DescriptorProto,
+  type FieldDescriptorProto,
+  FileDescriptorProtoSchema,
+  FieldDescriptorProto_Label as Label,
+  FieldDescriptorProto_Type as Type,
+} from "@bufbuild/protobuf/wkt";
+import { describe, expect, it } from "vitest";
+import { CheckRequest, grpcService, RateLimiterDefinition } from "./index.ts";
+import { fileDescriptors } from "./reflection.ts";
+
+const files = fileDescriptors.map(({ base64 }) => fromBinary(FileDescriptorProtoSchema, Buffer.from(base64, "base64")));
+
+/** `Message.field = number type`, for every field of a package. */
+function fieldsOf(packageName: string): readonly string[] {
+  const visit = (scope: string, message: DescriptorProto): readonly string[] => [
+    ...message.field.map((field) => `${scope}${message.name}.${field.name} = ${field.number} ${typeOf(field)}`),
+    ...message.nestedType.flatMap((nested) => visit(`${scope}${message.name}.`, nested)),
+    ...message.enumType.flatMap(({ name, value }) =>
+      value.map((one) => `${scope}${message.name}.${name}.${one.name} = ${one.number}`),
+    ),
+  ];
+  return files
+    .filter((file) => file.package === packageName)
+    .flatMap((file) => [
+      ...file.messageType.flatMap((message) => visit("", message)),
+      ...file.enumType.flatMap(({ name, value }) => value.map((one) => `${name}.${one.name} = ${one.number}`)),
+    ]);
+}
+
+function typeOf({ label, proto3Optional, type, typeName }: FieldDescriptorProto): string {
+  const modifier = proto3Optional ? "optional " : label === Label.REPEATED ? "repeated " : "";
+  return modifier + (typeName === "" ? Type[type]!.toLowerCase() : typeName.replace(/^.*\.(?=[A-Z])/, ""));
+}
+
+function methodsOf(packageName: string): readonly string[] {
+  const short = (name: string): string => name.replace(/^.*\./, "");
+  return files
+    .filter((file) => file.package === packageName)
+    .flatMap(({ service }) =>
+      service.flatMap(({ name, method }) =>
+        method.map((one) => `${name}.${one.name} ${short(one.inputType)} ${short(one.outputType)}`),
+      ),
+    );
+}
+
+describe("numbers and types on the wire", () => {
+  it("of ratelimiter.v1 are those that its clients have", () => {
+    expect(methodsOf("ratelimiter.v1")).toEqual([
+      "RateLimiterService.ConsumeAndCheckLimit CheckRequest CheckResponse",
+      "RateLimiterService.GetCurrentConfig ConfigRequest ConfigResponse",
+      "RateLimiterService.GetBucketStatus StatusRequest StatusResponse",
+    ]);
+    expect(fieldsOf("ratelimiter.v1")).toEqual([
+      "CheckRequest.domain = 1 optional string",
+      "CheckRequest.limit_key = 2 string",
+      "CheckRequest.cost = 3 optional int32",
+      "CheckResponse.allowed = 1 bool",
+      "CheckResponse.remaining_capacity = 2 double",
+      "CheckResponse.limiting_rate_index = 3 int32",
+      "CheckResponse.deny_count = 4 int64",
+      "ConfigResponse.configs = 1 repeated DomainConfig",
+      "DomainConfig.domain = 1 string",
+      "DomainConfig.prefix_key = 2 string",
+      "DomainConfig.policies = 3 repeated RatePolicy",
+      "RatePolicy.flow_rate_per_second = 1 double",
+      "RatePolicy.burst_capacity = 2 int64",
+      "RatePolicy.name = 3 string",
+      "StatusRequest.domain = 1 optional string",
+      "StatusRequest.limit_key = 2 string",
+      "StatusResponse.levels = 1 repeated BucketLevel",
+      "StatusResponse.last_update_timestamp = 2 int64",
+      "StatusResponse.deny_count = 3 int64",
+      "BucketLevel.current_level = 1 double",
+      "BucketLevel.flow_rate = 2 double",
+      "BucketLevel.burst_capacity = 3 int64",
+      "BucketLevel.remaining_capacity = 4 double",
+    ]);
+  });
+
+  it("of Envoy's rate limit service are Envoy's", () => {
+    expect(methodsOf("envoy.service.ratelimit.v3")).toEqual([
+      "RateLimitService.ShouldRateLimit RateLimitRequest RateLimitResponse",
+    ]);
+    const units = ["UNKNOWN", "SECOND", "MINUTE", "HOUR", "DAY", "MONTH", "YEAR"];
+    expect(fieldsOf("envoy.service.ratelimit.v3")).toEqual([
+      "RateLimitRequest.domain = 1 string",
+      "RateLimitRequest.descriptors = 2 repeated RateLimitDescriptor",
+      "RateLimitRequest.hits_addend = 3 uint32",
+      "RateLimitResponse.overall_code = 1 Code",
+      "RateLimitResponse.statuses = 2 repeated DescriptorStatus",
+      "RateLimitResponse.response_headers_to_add = 3 repeated HeaderValue",
+      "RateLimitResponse.request_headers_to_add = 4 repeated HeaderValue",
+      "RateLimitResponse.raw_body = 5 bytes",
+      "RateLimitResponse.dynamic_metadata = 6 Struct",
+      "RateLimitResponse.quota = 7 Quota",
+      "RateLimitResponse.RateLimit.requests_per_unit = 1 uint32",
+      "RateLimitResponse.RateLimit.unit = 2 Unit",
+      "RateLimitResponse.RateLimit.name = 3 string",
+      ...[...units, "WEEK"].map((unit, number) => `RateLimitResponse.RateLimit.Unit.${unit} = ${number}`),
+      "RateLimitResponse.Quota.requests = 1 uint32",
+      "RateLimitResponse.Quota.valid_until = 2 Timestamp",
+      "RateLimitResponse.Quota.id = 3 string",
+      "RateLimitResponse.DescriptorStatus.code = 1 Code",
+      "RateLimitResponse.DescriptorStatus.current_limit = 2 RateLimit",
+      "RateLimitResponse.DescriptorStatus.limit_remaining = 3 uint32",
+      "RateLimitResponse.DescriptorStatus.duration_until_reset = 4 Duration",
+      "RateLimitResponse.DescriptorStatus.quota = 5 Quota",
+      "RateLimitResponse.Code.UNKNOWN = 0",
+      "RateLimitResponse.Code.OK = 1",
+      "RateLimitResponse.Code.OVER_LIMIT = 2",
+    ]);
+    expect(fieldsOf("envoy.extensions.common.ratelimit.v3")).toEqual([
+      "RateLimitDescriptor.entries = 1 repeated Entry",
+      "RateLimitDescriptor.limit = 2 RateLimitOverride",
+      "RateLimitDescriptor.hits_addend = 3 UInt64Value",
+      "RateLimitDescriptor.is_negative_hits = 4 bool",
+      "RateLimitDescriptor.Entry.key = 1 string",
+      "RateLimitDescriptor.Entry.value = 2 string",
+      "RateLimitDescriptor.RateLimitOverride.requests_per_unit = 1 uint32",
+      "RateLimitDescriptor.RateLimitOverride.unit = 2 RateLimitUnit",
+    ]);
+    expect(fieldsOf("envoy.type.v3")).toEqual(units.map((unit, number) => `RateLimitUnit.${unit} = ${number}`));
+    expect(fieldsOf("envoy.config.core.v3")).toEqual([
+      "HeaderValue.key = 1 string",
+      "HeaderValue.value = 2 string",
+      "HeaderValue.raw_value = 3 bytes",
+    ]);
+  });
+
+  it("of CheckAndIncrement and CheckRateLimit are those that were written down for them", () => {
+    const fields = fieldsOf("sluice.v1");
+    const of = (message: string): readonly string[] => fields.filter((field) => field.startsWith(`${message}.`));
+    expect(of("CheckAndIncrementRequest").filter((field) => !field.includes("Entry."))).toEqual([
+      "CheckAndIncrementRequest.policy_id = 1 string",
+      "CheckAndIncrementRequest.dimensions = 2 repeated DimensionsEntry",
+      "CheckAndIncrementRequest.cost = 3 int32",
+      "CheckAndIncrementRequest.request_id = 4 string",
+      // Beyond what was written down.
+      "CheckAndIncrementRequest.domain = 5 string",
+    ]);
+    expect(of("CheckAndIncrementResponse")).toEqual([
+      "CheckAndIncrementResponse.allowed = 1 bool",
+      "CheckAndIncrementResponse.remaining = 2 int32",
+      "CheckAndIncrementResponse.reset_unix_ms = 3 int64",
+      "CheckAndIncrementResponse.retry_after_ms = 4 int32",
+      "CheckAndIncrementResponse.policy_version = 5 string",
+      "CheckAndIncrementResponse.matched_quota = 6 Quota",
+    ]);
+    expect(of("CheckRateLimitRequest").map((field) => field.split(" = ")[0]!.split(".")[1])).toEqual([
+      "identifier",
+      "dimension",
+      "endpoint",
+      "cost",
+      "timestamp",
+    ]);
+    expect(of("CheckRateLimitResponse").map((field) => field.split(" = ")[0]!.split(".")[1])).toEqual([
+      "allowed",
+      "current_count",
+      "limit",
+      "remaining",
+      "reset_at",
+      "retry_after",
+    ]);
+  });
+
+  it("of health and reflection are gRPC's", () => {
+    expect(fieldsOf("grpc.health.v1")).toContain("HealthCheckResponse.status = 1 ServingStatus");
+    expect(fieldsOf("grpc.health.v1")).toContain("HealthCheckResponse.ServingStatus.NOT_SERVING = 2");
+    expect(fieldsOf("grpc.reflection.v1")).toContain("ServerReflectionRequest.file_containing_symbol = 4 string");
+    expect(fieldsOf("grpc.reflection.v1")).toContain(
+      "ServerReflectionResponse.file_descriptor_response = 4 FileDescriptorResponse",
+    );
+  });
+});
+
+describe("a service for grpc-js", () => {
+  const { check } = grpcService(RateLimiterDefinition);
+
+  it("has paths, and writes and reads what its messages are", () => {
+    expect(check.path).toBe("/sluice.v1.RateLimiter/Check");
+    const request = CheckRequest.fromPartial({ domain: "d", dimensions: { user: "ünï" }, cost: 0, policies: ["p"] });
+    expect(check.requestDeserialize(check.requestSerialize(request))).toEqual(request);
+  });
+
+  it("writes bytes of their own, and recovers from a message that cannot be written", () => {
+    const first = check.requestSerialize(CheckRequest.fromPartial({ domain: "first" }));
+    expect(() => check.requestSerialize(CheckRequest.fromPartial({ domain: "bad", cost: 0.5 }))).toThrow(/0\.5/);
+    const second = check.requestSerialize(CheckRequest.fromPartial({ domain: "second" }));
+    expect([first, second].map((bytes) => check.requestDeserialize(bytes).domain)).toEqual(["first", "second"]);
+  });
+});

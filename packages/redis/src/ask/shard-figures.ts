@@ -1,0 +1,71 @@
+/** Upper bounds of the durations that calls are sorted by, in milliseconds; what took longer comes last. */
+export const callBoundsMs: readonly number[] = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2000];
+
+/** Why calls fail. */
+export const callFailures = [
+  /** Nobody waits for the answer any more. */
+  "timeout",
+  /** The connection was lost under it, or there was none. */
+  "connection",
+  /** The server wants another user or password, or the user may not do this. */
+  "access",
+  /** The server loads its data, is no primary, or its cluster is not whole. */
+  "passing",
+  /** The server has no memory left. */
+  "memory",
+  /** The script failed, or was stopped. */
+  "script",
+  /** The answer was not to be understood, or a refusal of another kind. */
+  "reply",
+] as const;
+export type CallFailure = (typeof callFailures)[number];
+
+/** What calls to one server have come to, in numbers that only grow; and how quick it was the last time. */
+export interface ShardFigures {
+  calls: number;
+  failures: Record<CallFailure, number>;
+  /** How many answered calls took up to each of `callBoundsMs`, not counting shorter ones, and how many took longer. */
+  readonly durations: Float64Array;
+  durationsSumMs: number;
+  /** Times that its breaker opened, and that it closed again. */
+  breakerOpened: number;
+  breakerClosed: number;
+  /** How long the last exchange took; undefined before the first. */
+  roundTripMs: number | undefined;
+}
+
+export function createShardFigures(): ShardFigures {
+  return {
+    calls: 0,
+    failures: { timeout: 0, connection: 0, access: 0, passing: 0, memory: 0, script: 0, reply: 0 },
+    durations: new Float64Array(callBoundsMs.length + 1),
+    durationsSumMs: 0,
+    breakerOpened: 0,
+    breakerClosed: 0,
+    roundTripMs: undefined,
+  };
+}
+
+/** A call was answered. */
+export function countAnswer(figures: ShardFigures, tookMs: number): void {
+  let bucket = 0;
+  while (bucket < callBoundsMs.length && tookMs > callBoundsMs[bucket]!) bucket += 1;
+  figures.durations[bucket]! += 1;
+  figures.durationsSumMs += tookMs;
+  figures.roundTripMs = tookMs;
+}
+
+const failuresByCode: readonly (readonly [RegExp, CallFailure])[] = [
+  [/^(NOAUTH|WRONGPASS|NOPERM|DENIED)\b/, "access"],
+  [/^(CLUSTERDOWN|LOADING|READONLY|MASTERDOWN|NOREPLICAS|MISCONF|TRYAGAIN|MOVED|ASK)\b/, "passing"],
+  [/^OOM\b/, "memory"],
+  [/^(BUSY|NOSCRIPT|UNKILLABLE)\b|^ERR.*(user_script|script|Lua)/i, "script"],
+  [/^[A-Z]{2,} |^a script answered /, "reply"],
+];
+
+/** What an error of a call is counted as. What does not begin with a server's code was said by the connection. */
+export function callFailureOf(error: unknown): CallFailure {
+  // A reply that cannot be decoded is nothing that the connection said.
+  if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) return "reply";
+  return failuresByCode.find(([pattern]) => pattern.test(error.message))?.[1] ?? "connection";
+}

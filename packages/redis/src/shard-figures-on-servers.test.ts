@@ -1,0 +1,87 @@
+import { createFaultyProxy, type FaultyProxy, startServer, type TestServer } from "@sluice/test-servers";
+import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
+import type { ShardStatus } from "./site.ts";
+
+const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(1e6, 365 * 24 * 3_600_000)] });
+const soon = { timeout: 15_000, interval: 20 };
+
+describe("figures of a server", () => {
+  let server: TestServer;
+  let proxy: FaultyProxy;
+  let store: RedisCounters;
+  beforeAll(async () => {
+    server = await startServer({ flavor: "valkey" });
+  });
+  beforeEach(async () => {
+    proxy = await createFaultyProxy(server);
+  });
+  afterEach(async () => {
+    await store.close();
+    await proxy.close();
+  });
+  afterAll(() => server.close());
+
+  async function open(options: Partial<RedisCountersOptions> = {}): Promise<RedisCounters> {
+    store = new RedisCounters({ servers: proxy.url, ...options });
+    await store.connected();
+    return store;
+  }
+
+  const shard = (): ShardStatus => store.stats.shards[0]!;
+  const take = (subject = "u") => store.take([resolvedLimit(limit, subject)]);
+  const answered = (): number => shard().figures.durations.reduce((sum, one) => sum + one, 0);
+
+  it("count every call once, by how long it took", async () => {
+    await open({ deadlineMs: 5_000 });
+    for (let i = 0; i < 3; i++) await take();
+    await Promise.all(["a", "b", "c"].map(take));
+    expect([shard().figures.calls, answered(), store.stats.questions]).toEqual([4, 4, 6]);
+    expect(shard().figures.durationsSumMs).toBeGreaterThan(0);
+    expect(store.stats).toMatchObject({ waiting: 0, inFlight: 0, moves: 0 });
+  });
+
+  it("tell apart what nobody answered, and count openings and closings of the breaker", async () => {
+    await open({ deadlineMs: 20, breaker: { failuresInARow: 2, probeEveryMs: 50 } });
+    proxy.blackhole();
+    for (let i = 0; i < 2; i++) await take().catch(() => undefined);
+    await expect.poll(() => shard().figures.breakerOpened, soon).toBe(1);
+    expect(shard().figures.failures).toMatchObject({ connection: 0, access: 0, reply: 0 });
+    expect(shard().figures.failures.timeout).toBeGreaterThan(0);
+    proxy.heal();
+    await expect.poll(() => shard().figures.breakerClosed, soon).toBe(1);
+    expect(shard().figures.breakerOpened).toBe(1);
+  });
+
+  it("tell what the server refused", async () => {
+    await open({ deadlineMs: 5_000 });
+    await take();
+    await server.command("CONFIG", "SET", "maxmemory", "1");
+    try {
+      await expect(take("somebody new")).rejects.toThrow();
+      expect(shard().figures.failures).toMatchObject({ memory: 1, timeout: 0, connection: 0 });
+    } finally {
+      await server.command("CONFIG", "SET", "maxmemory", "0");
+    }
+  });
+
+  it("tell how quick it is, and for how long it has said nothing, though nobody asks anything", async () => {
+    await open();
+    await expect.poll(() => shard().roundTripMs, soon).toBeDefined();
+    proxy.delayMs = 60;
+    store.measure();
+    await expect.poll(() => shard().roundTripMs, soon).toBeGreaterThanOrEqual(59);
+    proxy.delayMs = 0;
+    await expect
+      .poll(() => {
+        store.measure();
+        return shard().roundTripMs;
+      }, soon)
+      .toBeLessThan(59);
+    proxy.blackhole();
+    store.measure();
+    await expect.poll(() => shard().roundTripMs, soon).toBeGreaterThan(100);
+    expect(shard()).toMatchObject({ connected: true, breaker: "closed" });
+  });
+});

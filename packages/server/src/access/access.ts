@@ -1,0 +1,37 @@
+import { SluiceError } from "sluice";
+import { leastRole, type Permission } from "./roles.ts";
+
+/** Who asks, as far as is known. */
+export interface Caller {
+  /** The name of their token, for logs; `anonymous` where there are none. */
+  readonly name: string;
+  readonly may: ReadonlySet<Permission>;
+}
+
+/** Tells callers by their tokens. */
+export interface Access {
+  /** Who is behind a token. Throws `unauthenticated` where one is needed, and it is missing or not known. */
+  identify(token: string | undefined): Caller;
+}
+
+/**
+ * Without tokens: whoever reaches us may ask and look. Changing counters always needs a token, because everybody on a
+ * machine reaches its loopback.
+ */
+export const openAccess: Access = {
+  identify: () => anonymous,
+};
+
+const anonymous: Caller = { name: "anonymous", may: new Set<Permission>(["check", "read"]) };
+
+/** Throws `permission_denied` where a caller may not do this. */
+export function demand(caller: Caller, permission: Permission): void {
+  if (caller.may.has(permission)) return;
+  const role = leastRole[permission];
+  throw new SluiceError(
+    "permission_denied",
+    caller === anonymous
+      ? `this needs a token of role ${role}, and the server knows no tokens; start it with --tokens FILE`
+      : `this needs role ${role}, which ${caller.name} does not have`,
+  );
+}

@@ -1,0 +1,21 @@
+/** What a caller may do: decide, charge and give back; look; change counters; change everything. */
+export const permissions = ["check", "read", "operate", "administer"] as const;
+export type Permission = (typeof permissions)[number];
+
+export const roles = ["check", "viewer", "operator", "admin"] as const;
+export type Role = (typeof roles)[number];
+
+export const permissionsOf: Readonly<Record<Role, readonly Permission[]>> = {
+  check: ["check"],
+  viewer: ["read"],
+  operator: ["check", "read", "operate"],
+  admin: permissions,
+};
+
+/** The least role that has a permission, for telling who lacks it. */
+export const leastRole: Readonly<Record<Permission, Role>> = {
+  check: "check",
+  read: "viewer",
+  operate: "operator",
+  administer: "admin",
+};

@@ -1,0 +1,110 @@
+import { renderDuration } from "sluice";
+import { askServer, type ServerOptions } from "./ask-server.ts";
+import type { ExitCode, Terminal } from "./terminal.ts";
+
+/** As much of `GET /v1/status` as is shown. */
+interface StatusBody {
+  readonly status: string;
+  readonly detail?: string;
+  readonly version: string;
+  readonly node: string;
+  readonly pid: number;
+  readonly worker?: string | number;
+  readonly uptime_ms: number;
+  readonly policies: {
+    readonly generation: number;
+    readonly count: number;
+    readonly state: string;
+    readonly source: string;
+    readonly path?: string;
+    readonly age_ms: number;
+    readonly problems: readonly string[];
+  };
+  readonly counters: {
+    readonly kind: string;
+    readonly at?: string;
+    readonly counters?: number;
+    readonly max_counters?: number;
+    readonly waiting?: number;
+    readonly shards?: readonly ShardBody[];
+  };
+  readonly queue: { readonly pending: number; readonly max_pending: number };
+  readonly shed: Readonly<Record<string, number>>;
+  readonly protocols: Readonly<
+    Record<
+      string,
+      { readonly addresses: readonly string[]; readonly connections: number; readonly turned_away: unknown }
+    >
+  >;
+}
+
+interface ShardBody {
+  readonly shard: string;
+  readonly connected: boolean;
+  readonly breaker: string;
+  readonly round_trip_ms?: number;
+  readonly failed_calls: number;
+}
+
+/** `sluice status`: how a server does. Exit code 1 where it is not ready. */
+export async function status(
+  server: ServerOptions,
+  { json }: { readonly json?: boolean },
+  { stdout }: Pick<Terminal, "stdout">,
+): Promise<ExitCode> {
+  const text = await askServer(server, "v1/status");
+  const body = JSON.parse(text) as StatusBody;
+  stdout.write(json === true ? `${JSON.stringify(body)}\n` : renderStatus(body));
+  return body.status === "ready" || body.status === "degraded" ? 0 : 1;
+}
+
+export function renderStatus(body: StatusBody): string {
+  const { policies, counters, queue, shed, protocols } = body;
+  const shedText = Object.entries(shed)
+    .filter(([, count]) => count > 0)
+    .map(([reason, count]) => `${count} by ${reason}`);
+  const rows: (readonly [string, string])[] = [
+    ["status", body.detail === undefined ? body.status : `${body.status}: ${body.detail}`],
+    ["server", `Sluice ${body.version}, Node ${body.node}, process ${body.pid}${workerText(body)}`],
+    ["up for", shortDuration(body.uptime_ms)],
+    [
+      "policies",
+      `${policies.count}, generation ${policies.generation}, ${policies.state}, for ${shortDuration(policies.age_ms)}` +
+        `, from ${policies.path ?? policies.source}`,
+    ],
+    ...policies.problems.map((problem) => ["", problem] as const),
+    ["counters", countersText(counters)],
+    ...(counters.shards ?? []).map((shard) => ["", shardText(shard)] as const),
+    ["waiting", `${queue.pending} of at most ${queue.max_pending}`],
+    ["shed", shedText.length === 0 ? "none" : shedText.join(", ")],
+    ...Object.entries(protocols)
+      .filter(([, { addresses }]) => addresses.length > 0)
+      .map(
+        ([protocol, { addresses, connections }]) =>
+          [
+            protocol,
+            `${addresses.join(" ")}, ${connections} ${connections === 1 ? "connection" : "connections"}`,
+          ] as const,
+      ),
+  ];
+  return `${rows.map(([name, text]) => `${name.padEnd(10)}${text}`.trimEnd()).join("\n")}\n`;
+}
+
+function workerText({ worker }: StatusBody): string {
+  return worker === undefined ? "" : `, worker ${worker}`;
+}
+
+function countersText({ kind, at, counters, max_counters, waiting }: StatusBody["counters"]): string {
+  if (kind === "memory") return `in memory, ${counters} of at most ${max_counters}`;
+  return `${at}, ${waiting} waiting`;
+}
+
+function shardText({ shard, connected, breaker, round_trip_ms, failed_calls }: ShardBody): string {
+  const trip = round_trip_ms === undefined ? "" : `, ${round_trip_ms} ms away`;
+  return `${shard}: ${connected ? "connected" : "not connected"}, breaker ${breaker}${trip}, ${failed_calls} failed calls`;
+}
+
+/** To the second. */
+function shortDuration(ms: number): string {
+  return renderDuration(Math.max(1, Math.floor(ms / 1_000)) * 1_000);
+}

@@ -1,0 +1,33 @@
+import type { CheckRequest, Limiter } from "sluice";
+import type { Access, Caller } from "../access/access.ts";
+import type { CountersStatus } from "../counters/running-counters.ts";
+import type { PolicyStatus } from "../policies/policy-reloader.ts";
+import type { ServerStatus } from "../status/server-status.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
+import type { Decide } from "./decide.ts";
+
+/**
+ * What every transport stands on, and all that it knows of Sluice: plain data in, plain data out, `SluiceError` for what a
+ * caller got wrong. Who may do what is asked by the transports' tables (`demand`); nothing here knows of bytes.
+ */
+export interface Service {
+  readonly decide: Decide;
+  readonly limiter: Pick<Limiter, "explain" | "peek" | "charge" | "give" | "snapshot">;
+  /** Forgets the counters of a request, and tells in the log who wanted it. */
+  reset(request: CheckRequest, caller: Caller): Promise<void>;
+  readonly access: Access;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** False from the moment the server is told to stop. */
+  readonly accepting: () => boolean;
+  readonly policyStatus: () => PolicyStatus;
+  /** Undefined where counters are in this process's memory. */
+  readonly countersStatus: () => CountersStatus | undefined;
+  /** Everything that there is to say of how this server stands. */
+  readonly status: () => ServerStatus;
+  /** Undefined where traces go nowhere, which costs nothing then. */
+  readonly tracing?: Tracing | undefined;
+  readonly version: string;
+}

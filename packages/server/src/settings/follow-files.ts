@@ -1,0 +1,107 @@
+import { stat } from "node:fs/promises";
+
+export interface FollowFilesOptions<T> {
+  readonly paths: readonly string[];
+  /** Reads the files. Throws where they cannot be used. */
+  readonly load: () => Promise<T>;
+  /** Hears of every later reading that is good. */
+  readonly onChange: (loaded: T) => void;
+  /** Hears once of every change that cannot be used, and of every other reason why. */
+  readonly onRefused: (error: unknown) => void;
+  /** How often to look. Absent: 500. */
+  readonly pollMs?: number | undefined;
+}
+
+export interface FollowedFiles<T> {
+  /** What was read first. */
+  readonly first: T;
+  /** Reads again at once, changed or not. */
+  reload(): Promise<void>;
+  close(): void;
+}
+
+/** What could not be used is read again after so many looks, though it has not changed. */
+const looksUntilRetry = 10;
+
+/**
+ * Reads small files, and again whenever they change: written, replaced by another, or led elsewhere by a link. Files that
+ * belong together are rarely replaced in one stroke, so what cannot be used is believed only when it is the same at the next
+ * look, and tried again now and then: want of file descriptors passes without a change. Throws what the first reading throws.
+ */
+export async function followFiles<T>(options: FollowFilesOptions<T>): Promise<FollowedFiles<T>> {
+  const { paths, load, onChange, onRefused, pollMs = 500 } = options;
+  // Before reading: what changes in between is found at the next look.
+  let known = await signatureOf(paths);
+  /** Of files that could not be used once. */
+  let doubted: string | undefined;
+  /** Of files that could not be used, and why; what was told already. */
+  let refused: string | undefined;
+  let looksSinceRefused = 0;
+  let looking: Promise<void> | undefined;
+  let closed = false;
+  const first = await load();
+
+  async function look(asked: boolean): Promise<void> {
+    const found = await signatureOf(paths);
+    looksSinceRefused += 1;
+    const retry = refused !== undefined && looksSinceRefused >= looksUntilRetry;
+    if (found === known && !asked && !retry) return;
+    try {
+      const loaded = await load();
+      if (closed) return;
+      known = found;
+      doubted = undefined;
+      refused = undefined;
+      onChange(loaded);
+    } catch (error) {
+      if (closed) return;
+      if (!asked && found !== known && doubted !== found) {
+        doubted = found;
+        return;
+      }
+      known = found;
+      doubted = undefined;
+      looksSinceRefused = 0;
+      const why = `${found}\n${error}`;
+      const told = refused === why;
+      refused = why;
+      if (asked || !told) onRefused(error);
+    }
+  }
+
+  function lookNext(asked: boolean): Promise<void> {
+    const mine: Promise<void> = (looking ?? Promise.resolve())
+      .then(() => (closed ? undefined : look(asked)))
+      .finally(() => {
+        if (looking === mine) looking = undefined;
+      });
+    looking = mine;
+    return mine;
+  }
+
+  const poll = setInterval(() => {
+    // A file system that hangs is asked once, not again and again.
+    if (looking === undefined) void lookNext(false);
+  }, pollMs).unref();
+
+  return {
+    first,
+    reload: () => lookNext(true),
+    close(): void {
+      closed = true;
+      clearInterval(poll);
+    },
+  };
+}
+
+async function signatureOf(paths: readonly string[]): Promise<string> {
+  const parts = paths.map(async (path) => {
+    try {
+      const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+      return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+    } catch (error) {
+      return String((error as NodeJS.ErrnoException).code);
+    }
+  });
+  return (await Promise.all(parts)).join("\n");
+}

@@ -1,0 +1,171 @@
+import { basename, dirname, resolve } from "node:path";
+import { type Problem, parseIp, renderIp } from "sluice";
+import { isPolicyFileName } from "../policies/policy-files.ts";
+import { type SettingEntry, type Settings, settingsTable } from "./settings.ts";
+
+export type SettingsReading =
+  | { readonly kind: "settings"; readonly settings: Settings; readonly warnings: readonly Problem[] }
+  | { readonly kind: "problems"; readonly problems: readonly Problem[] };
+
+/** Reads settings from the environment and from flags, which win; every bad value is reported under its own name. */
+export function parseSettings(env: Readonly<Record<string, string | undefined>>, flags: Flags = {}): SettingsReading {
+  const problems: Problem[] = [];
+
+  function read<Name extends keyof Settings>(name: Name): Settings[Name] {
+    const entry: SettingEntry<Settings[Name]> = settingsTable[name];
+    const flag = flags[name];
+    const text = flag ?? env[entry.env];
+    // An empty variable is how many deployment tools say "not set"; an empty flag is a mistake.
+    if (text === undefined || (flag === undefined && text === "")) return entry.fallback;
+    const reading = entry.read(text.trim());
+    if (reading.kind === "value") return reading.value;
+    problems.push({ path: [flag === undefined ? entry.env : (entry.flag ?? entry.env)], message: reading.message });
+    return entry.fallback;
+  }
+
+  const names = Object.keys(settingsTable) as (keyof Settings)[];
+  const settings = Object.fromEntries(names.map((name) => [name, read(name)])) as unknown as Settings;
+  if (flags.config !== undefined && flags.config.trim() === "")
+    problems.push({ path: ["--config"], message: "is empty; name a policy file or a folder of them" });
+  problems.push(...problemsTogether(settings, flags));
+  if (problems.length > 0) return { kind: "problems", problems };
+  return { kind: "settings", settings, warnings: warningsOf(settings, flags) };
+}
+
+type Flags = Partial<Readonly<Record<keyof Settings, string | undefined>>>;
+
+/** What is wrong with settings that are right one by one. */
+function problemsTogether(settings: Settings, flags: Flags): readonly Problem[] {
+  const problems: Problem[] = [];
+  const refuse = (name: keyof Settings, message: string): void => {
+    problems.push({ path: [givenAs(name, flags)], message });
+  };
+  const { tlsCert, tlsKey, tlsClientCa, tlsClientNames, host } = settings;
+  if (tlsCert !== undefined && tlsKey === undefined)
+    refuse("tlsCert", "is of no use without its key; set SLUICE_TLS_KEY (--tls-key) as well");
+  if (tlsKey !== undefined && tlsCert === undefined)
+    refuse("tlsKey", "is of no use without its certificate; set SLUICE_TLS_CERT (--tls-cert) as well");
+  if (tlsClientCa !== undefined && tlsCert === undefined)
+    refuse("tlsClientCa", "asks clients for certificates, which needs TLS; set SLUICE_TLS_CERT and SLUICE_TLS_KEY");
+  if (tlsClientNames.length > 0 && tlsClientCa === undefined)
+    refuse("tlsClientNames", "names clients, whose certificates nobody vouches for; set SLUICE_TLS_CLIENT_CA as well");
+  const { config, policySnapshot } = settings;
+  if (config !== undefined && policySnapshot !== undefined) {
+    const [policies, snapshot] = [resolve(config), resolve(policySnapshot)];
+    if (snapshot === policies)
+      refuse("policySnapshot", "is the policy file itself, which would be overwritten; name another file");
+    else if (dirname(snapshot) === policies && isPolicyFileName(basename(snapshot)))
+      refuse(
+        "policySnapshot",
+        "is in the folder of the policies, and would be read as one of them; name a file elsewhere",
+      );
+  }
+  problems.push(...problemsOfEndpoints(settings, flags));
+  if (!(settings.allowInsecure || isLoopback(host) || isProtected(settings)))
+    refuse(
+      "host",
+      `"${host}" can be reached from other machines, and anybody there could spend your limits. Set SLUICE_TLS_CERT and ` +
+        "SLUICE_TLS_KEY, or SLUICE_TOKENS, or both; or listen on 127.0.0.1 behind a proxy; or say --allow-insecure " +
+        "(SLUICE_ALLOW_INSECURE=true) if the network itself keeps strangers out",
+    );
+  return problems;
+}
+
+/** What a setting was given by. */
+function givenAs(name: keyof Settings, flags: Flags): string {
+  const { env, flag } = settingsTable[name];
+  return flags[name] === undefined ? env : (flag ?? env);
+}
+
+const ports = ["httpPort", "grpcPort", "respPort"] as const;
+const sockets = ["httpSocket", "grpcSocket", "respSocket"] as const;
+
+/** Each protocol needs a place of its own, and there must be one. */
+function problemsOfEndpoints(settings: Settings, flags: Flags): readonly Problem[] {
+  const problems: Problem[] = [];
+  const taken = new Map<number | string, keyof Settings>();
+  for (const name of [...ports, ...sockets]) {
+    const place = settings[name];
+    // 0 is another port each time.
+    if (place === undefined || place === 0) continue;
+    const other = taken.get(place);
+    if (other === undefined) taken.set(place, name);
+    else
+      problems.push({
+        path: [givenAs(name, flags)],
+        message: `is ${place}, as ${nameOf(other)}; each protocol needs its own`,
+      });
+  }
+  if ([...ports, ...sockets].every((name) => settings[name] === undefined))
+    problems.push({
+      path: [givenAs("httpPort", flags)],
+      message: "is off, as is every other port, and no unix socket is named, so that there is nothing to listen on",
+    });
+  return problems;
+}
+
+function isProtected({ tlsCert, tokens }: Settings): boolean {
+  return tlsCert !== undefined || tokens !== undefined;
+}
+
+/** What is legal, and hardly meant. */
+function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
+  const { redis, redisNodes } = settings;
+  const warnings: Problem[] = [];
+  if (flags.redis !== undefined && redis?.password !== undefined)
+    warnings.push({
+      path: ["--redis"],
+      message:
+        "holds a password, which everybody on this machine can read in the list of processes; put the address into " +
+        "SLUICE_REDIS_URL, or the password into REDIS_CLUSTER_PASSWORD",
+    });
+  if (redis !== undefined && redisNodes !== undefined)
+    warnings.push({
+      path: [settingsTable.redisNodes.env],
+      message: "is not used, because SLUICE_REDIS_URL or --redis names the servers as well",
+    });
+  if (settings.policySnapshot !== undefined && settings.config === undefined)
+    warnings.push({
+      path: [givenAs("policySnapshot", flags)],
+      message: "has nothing to keep, because there are no policy files; name them with --config (RATE_LIMIT_CONFIG)",
+    });
+  const inTheClear = settings.tokens !== undefined && settings.tlsCert === undefined && !isLoopback(settings.host);
+  if (inTheClear)
+    warnings.push({
+      path: [settingsTable.tokens.env],
+      message: "travel in the clear, because there is no TLS; set SLUICE_TLS_CERT and SLUICE_TLS_KEY",
+    });
+  return warnings;
+}
+
+/** A setting that turns out to be of no use once it is looked at: a file that is not there, a half of a pair. */
+export class SettingError extends Error {
+  override readonly name = "SettingError";
+
+  constructor(names: readonly (keyof Settings)[], message: string) {
+    super(`${names.map(nameOf).join(", ")}: ${message}`);
+  }
+}
+
+/** What a setting is called: `SLUICE_REDIS_CA (--redis-ca)`. */
+function nameOf(name: keyof Settings): string {
+  const { env, flag }: SettingEntry<unknown> = settingsTable[name];
+  return flag === undefined ? env : `${env} (${flag})`;
+}
+
+/** `--port: is "x"; it should be …`, a line each. */
+export function renderSettingProblems(problems: readonly Problem[]): string {
+  return problems.map(({ path, message }) => `${path.join(".")}: ${message}`).join("\n");
+}
+
+/** The address that a host stands for, without brackets. No name server is asked where `localhost` is. */
+export function addressOf(host: string): string {
+  const name = host.replace(/^\[(.*)\]$/, "$1");
+  return name.toLowerCase() === "localhost" ? "127.0.0.1" : name;
+}
+
+/** Whether only this machine can reach the address. */
+export function isLoopback(host: string): boolean {
+  const ip = parseIp(addressOf(host));
+  return ip !== undefined && /^(127\..*|::1)$/.test(renderIp(ip));
+}

@@ -1,0 +1,313 @@
+import { describe, expect, it } from "vitest";
+import { isLoopback, parseSettings, renderSettingProblems } from "./parse-settings.ts";
+import type { Settings } from "./settings.ts";
+
+function settingsOf(env: Record<string, string>, flags: Record<string, string> = {}): Settings {
+  const reading = parseSettings(env, flags);
+  if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
+  return reading.settings;
+}
+
+function problemsOf(env: Record<string, string>, flags: Record<string, string> = {}): string[] {
+  const reading = parseSettings(env, flags);
+  return reading.kind === "problems" ? renderSettingProblems(reading.problems).split("\n") : [];
+}
+
+describe("settings", () => {
+  it("has a default for everything, on loopback", () => {
+    expect(settingsOf({})).toEqual({
+      config: undefined,
+      host: "127.0.0.1",
+      httpPort: 8080,
+      grpcPort: 8081,
+      respPort: undefined,
+      httpSocket: undefined,
+      grpcSocket: undefined,
+      respSocket: undefined,
+      tlsCert: undefined,
+      tlsKey: undefined,
+      tlsClientCa: undefined,
+      tlsClientNames: [],
+      tokens: undefined,
+      allowInsecure: false,
+      logLevel: "info",
+      logFormat: "text",
+      maxCounters: 4_000_000,
+      maxCounterBytes: 268_435_456,
+      maxConnections: 10_000,
+      maxPending: 10_000,
+      maxChecksPerSecond: 100_000,
+      workers: 1,
+      policySnapshot: undefined,
+      authorizeDimensions: {},
+      envoyHeaders: false,
+      logSample: 1,
+      logHashSubjects: false,
+      otlpEndpoint: undefined,
+      otlpHeaders: {},
+      otlpServiceName: "sluice",
+      drainMs: 0,
+      ipv6PrefixBits: 64,
+      idempotencyHeader: false,
+      retryJitter: true,
+      redis: undefined,
+      redisNodes: undefined,
+      redisTls: undefined,
+      redisUsername: undefined,
+      redisPassword: undefined,
+      redisSentinelUsername: undefined,
+      redisSentinelPassword: undefined,
+      redisMaxConnections: undefined,
+      redisCa: undefined,
+      redisCert: undefined,
+      redisKey: undefined,
+      redisServerName: undefined,
+      redisPrefix: "s",
+      redisLanes: 32,
+      redisCells: undefined,
+      deadlineMs: undefined,
+    });
+  });
+
+  it("reads the environment, and a flag wins over it", () => {
+    const env = { SLUICE_HTTP_PORT: "9000", RATE_LIMIT_CONFIG: "a.yaml", SLUICE_LOG_LEVEL: "DEBUG" };
+    expect(settingsOf(env)).toMatchObject({ httpPort: 9000, config: "a.yaml", logLevel: "debug" });
+    expect(settingsOf(env, { httpPort: "0", config: "b.yaml" })).toMatchObject({ httpPort: 0, config: "b.yaml" });
+  });
+
+  it("takes an empty variable for an absent one", () => {
+    expect(settingsOf({ SLUICE_HTTP_PORT: "", SLUICE_HOST: "" })).toMatchObject({ httpPort: 8080, host: "127.0.0.1" });
+  });
+
+  it("reports every bad value at once, each under the name it was given by", () => {
+    const problems = problemsOf(
+      {
+        SLUICE_HTTP_PORT: "80a",
+        SLUICE_LOG_LEVEL: "loud",
+        SLUICE_MAX_COUNTERS: "-1",
+        SLUICE_IDEMPOTENCY_HEADER: "perhaps",
+      },
+      { maxConnections: "0", config: " " },
+    );
+    expect(problems).toHaveLength(6);
+    expect(problems.join("\n")).toContain('SLUICE_HTTP_PORT: is "80a"; it should be a whole number from 0 to 65535');
+    expect(problems.join("\n")).toContain('SLUICE_LOG_LEVEL: is "loud"; it should be one of fatal, error');
+    expect(problems.join("\n")).toContain("SLUICE_MAX_COUNTERS: ");
+    expect(problems.join("\n")).toContain('SLUICE_IDEMPOTENCY_HEADER: is "perhaps"; it should be true or false');
+    expect(problems.join("\n")).toContain("--max-connections: ");
+    expect(problems.join("\n")).toContain("--config: is empty");
+  });
+
+  it("reads a duration", () => {
+    expect(settingsOf({ SLUICE_DRAIN: "15s" }).drainMs).toBe(15_000);
+    expect(settingsOf({}, { drainMs: "0s" }).drainMs).toBe(0);
+    expect(settingsOf({}, { drainMs: "0" }).drainMs).toBe(0);
+    for (const text of ["15", "-1s", "1h", "soon"])
+      expect(problemsOf({}, { drainMs: text }), text).toEqual([
+        `--drain: is "${text}"; it should be a duration from 0s to 10m, such as 15s`,
+      ]);
+  });
+
+  it("reads deadlines down to a millisecond", () => {
+    expect(settingsOf({ SLUICE_DEADLINE: "3ms" }).deadlineMs).toBe(3);
+    expect(settingsOf({}, { deadlineMs: "1m" }).deadlineMs).toBe(60_000);
+    for (const text of ["0ms", "61s", "25"])
+      expect(problemsOf({ SLUICE_DEADLINE: text }), text).toEqual([
+        `SLUICE_DEADLINE: is "${text}"; it should be a duration from 1ms to 1m, such as 25ms`,
+      ]);
+  });
+
+  it("reads where counters are", () => {
+    expect(settingsOf({ SLUICE_REDIS_URL: "rediss://u:p@a:1/2" }).redis).toMatchObject({ password: "p", database: 2 });
+    expect(settingsOf({ SLUICE_REDIS_URL: "redis://a" }, { redis: "unix:///run/b" }).redis).toMatchObject({
+      addresses: [{ kind: "unix", path: "/run/b" }],
+    });
+    expect(settingsOf({ REDIS_CLUSTER_URL: "a:1,b:2", REDIS_USE_TLS: "1", REDIS_MAX_CONN: "50" })).toMatchObject({
+      redisNodes: { servers: { kind: "cluster" } },
+      redisTls: true,
+      redisMaxConnections: 50,
+    });
+  });
+
+  it("never repeats an address that may hold a password", () => {
+    const env = { SLUICE_REDIS_URL: "redis://u:hunter2@", REDIS_CLUSTER_URL: "redis://u:hunter2@a:x,redis://b" };
+    const problems = problemsOf(env, { redisPrefix: "{a}" });
+    expect(problems).toHaveLength(3);
+    expect(problems[0]).toMatch(/^SLUICE_REDIS_URL: is not an address that is understood/);
+    expect(problems[1]).toMatch(/^REDIS_CLUSTER_URL: has a host that/);
+    expect(problems[2]).toMatch(/^--redis-prefix: /);
+    expect(problems.join()).not.toContain("hunter2");
+  });
+
+  it("warns of a password on the command line, and of servers that are named twice", () => {
+    const warnings = (env: Record<string, string>, flags: Record<string, string> = {}): readonly string[] => {
+      const reading = parseSettings(env, flags);
+      return reading.kind === "settings" ? renderSettingProblems(reading.warnings).split("\n") : [];
+    };
+    expect(warnings({ SLUICE_REDIS_URL: "redis://u:p@a" })).toEqual([""]);
+    expect(warnings({}, { redis: "redis://u@a" })).toEqual([""]);
+    const [password, ...rest] = warnings({}, { redis: "redis://u:hunter2@a" });
+    expect(password).toMatch(/^--redis: holds a password.*SLUICE_REDIS_URL/);
+    expect(password).not.toContain("hunter2");
+    expect(rest).toEqual([]);
+    expect(warnings({ SLUICE_REDIS_URL: "redis://a", REDIS_CLUSTER_URL: "b" })).toEqual([
+      expect.stringMatching(/^REDIS_CLUSTER_URL: is not used/),
+    ]);
+  });
+
+  it.each(["0.0.0.0", "::", "10.0.0.5", "example.org", "127.evil.example"])(
+    "refuses to listen on %s and says what to do",
+    (host) => {
+      const problems = problemsOf({ SLUICE_HOST: host });
+      expect(problems).toHaveLength(1);
+      expect(problems[0]).toMatch(/^SLUICE_HOST: .*127\.0\.0\.1.*--allow-insecure/);
+    },
+  );
+
+  it("listens anywhere with TLS or tokens, and warns of tokens that others can read on the way", () => {
+    const tls = { SLUICE_TLS_CERT: "c", SLUICE_TLS_KEY: "k" };
+    expect(settingsOf({ SLUICE_HOST: "0.0.0.0", ...tls }).host).toBe("0.0.0.0");
+    const warningsOf = (env: Record<string, string>): readonly string[] => {
+      const reading = parseSettings({ SLUICE_HOST: "::", SLUICE_TOKENS: "t", ...env });
+      return reading.kind === "settings" ? reading.warnings.map(({ message }) => message) : ["problems"];
+    };
+    expect(warningsOf({})).toEqual([expect.stringContaining("travel in the clear")]);
+    expect(warningsOf(tls)).toEqual([]);
+    expect(warningsOf({ SLUICE_HOST: "127.0.0.1" })).toEqual([]);
+  });
+
+  it.each([
+    [{ SLUICE_TLS_CERT: "c" }, "SLUICE_TLS_CERT: is of no use without its key"],
+    [{ SLUICE_TLS_KEY: "k" }, "SLUICE_TLS_KEY: is of no use without its certificate"],
+    [{ SLUICE_TLS_CLIENT_CA: "a" }, "SLUICE_TLS_CLIENT_CA: asks clients for certificates, which needs TLS"],
+    [
+      { SLUICE_TLS_CERT: "c", SLUICE_TLS_KEY: "k", SLUICE_TLS_CLIENT_NAMES: "a" },
+      "SLUICE_TLS_CLIENT_NAMES: names clients, whose certificates nobody vouches for",
+    ],
+  ])("refuses half of what TLS needs: %j", (env, problem) => {
+    expect(problemsOf(env)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  it("is not protected by a certificate without its key", () => {
+    expect(problemsOf({ SLUICE_HOST: "0.0.0.0", SLUICE_TLS_CERT: "c" }).length).toBeGreaterThan(0);
+  });
+
+  it("reads ports, which can be off", () => {
+    expect(settingsOf({ SLUICE_HTTP_PORT: "off", SLUICE_GRPC_PORT: "OFF", SLUICE_RESP_PORT: "6380" })).toMatchObject({
+      httpPort: undefined,
+      grpcPort: undefined,
+      respPort: 6380,
+    });
+    expect(problemsOf({ SLUICE_RESP_PORT: "on" })).toEqual([expect.stringMatching(/^SLUICE_RESP_PORT: is "on"/)]);
+  });
+
+  it("reads how many workers are wanted", () => {
+    expect(settingsOf({ SLUICE_WORKERS: "auto" }).workers).toBe(0);
+    expect(settingsOf({}, { workers: "4" }).workers).toBe(4);
+    for (const text of ["0", "-1", "513", "many"])
+      expect(problemsOf({ SLUICE_WORKERS: text }), text).toEqual([
+        `SLUICE_WORKERS: is "${text}"; it should be auto, or a whole number from 1 to 512`,
+      ]);
+  });
+
+  it("reads names, shares, URLs and headers of dimensions", () => {
+    expect(
+      settingsOf({
+        SLUICE_TLS_CLIENT_NAMES: "a.b, spiffe://c/d",
+        SLUICE_TLS_CLIENT_CA: "a",
+        SLUICE_TLS_CERT: "c",
+        SLUICE_TLS_KEY: "k",
+      }).tlsClientNames,
+    ).toEqual(["a.b", "spiffe://c/d"]);
+    expect(settingsOf({ SLUICE_LOG_SAMPLE: "0.25" }).logSample).toBe(0.25);
+    expect(settingsOf({}, { authorizeDimensions: "user=X-User-Id, tenant=x-tenant" }).authorizeDimensions).toEqual({
+      user: "x-user-id",
+      tenant: "x-tenant",
+    });
+    expect(settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318" }).otlpEndpoint).toBe(
+      "http://127.0.0.1:4318",
+    );
+    const wrong = {
+      SLUICE_TLS_CLIENT_NAMES: "a,,b",
+      SLUICE_LOG_SAMPLE: "2",
+      SLUICE_AUTHORIZE_DIMENSIONS: "user",
+      OTEL_EXPORTER_OTLP_ENDPOINT: "ftp://x",
+      SLUICE_MAX_PENDING: "0",
+      SLUICE_MAX_CHECKS_PER_SECOND: "-1",
+    };
+    for (const [env, text] of Object.entries(wrong))
+      expect(problemsOf({ [env]: text }), env).toEqual([expect.stringContaining(`${env}: `)]);
+  });
+
+  it("say who sends traces, and how the collector knows", () => {
+    expect(settingsOf({})).toMatchObject({ otlpServiceName: "sluice", otlpHeaders: {} });
+    const env = { OTEL_SERVICE_NAME: "edge", OTEL_EXPORTER_OTLP_HEADERS: "Api-Key=a%3Db%2C, x-tenant = t=1" };
+    expect(settingsOf(env)).toMatchObject({
+      otlpServiceName: "edge",
+      otlpHeaders: { "api-key": "a=b,", "x-tenant": "t=1" },
+    });
+    for (const text of [
+      "hunter2",
+      "a=hunter2,b",
+      "a b=hunter2",
+      "a=%zzhunter2",
+      "a=hunter2%0D%0Ax",
+      "a=hunter2%C3%BC",
+    ]) {
+      const [problem, ...more] = problemsOf({ OTEL_EXPORTER_OTLP_HEADERS: text });
+      expect(problem, text).toMatch(/^OTEL_EXPORTER_OTLP_HEADERS: /);
+      expect(problem, text).not.toContain("hunter2");
+      expect(more).toEqual([]);
+    }
+  });
+
+  it("keep the snapshot of policies out of the policies themselves", () => {
+    const at = (config: string, policySnapshot: string): readonly string[] =>
+      problemsOf({}, { config, policySnapshot });
+    expect(at("/etc/p.yaml", "/etc/../etc/p.yaml")).toEqual([
+      expect.stringMatching(/^--policy-snapshot: .* would be overwritten/),
+    ]);
+    expect(at("/etc/policies/", "/etc/policies/last.json")).toEqual([
+      expect.stringMatching(/^--policy-snapshot: .* would be read as one of them/),
+    ]);
+    expect(at("/etc/policies", "/etc/policies/.last.json")).toEqual([]);
+    expect(at("/etc/policies", "/etc/policies/kept/last.json")).toEqual([]);
+    expect(at("/etc/policies.yaml", "/etc/last.json")).toEqual([]);
+    const reading = parseSettings({}, { policySnapshot: "/var/last.json" });
+    expect(reading).toMatchObject({
+      warnings: [{ path: ["--policy-snapshot"], message: expect.stringContaining("--config") }],
+    });
+  });
+
+  it("listens anywhere when told in so many words", () => {
+    expect(settingsOf({ SLUICE_HOST: "0.0.0.0", SLUICE_ALLOW_INSECURE: "true" }).host).toBe("0.0.0.0");
+    expect(settingsOf({}, { host: "::", allowInsecure: "true" }).host).toBe("::");
+  });
+
+  it("knows loopback in its spellings", () => {
+    const own = ["127.0.0.1", "127.1.2.3", "::1", "[::1]", "0:0:0:0:0:0:0:1", "localhost", "LOCALHOST", "[localhost]"];
+    for (const host of [...own, "::ffff:127.0.0.1", "::FFFF:7f00:1"]) expect(isLoopback(host), host).toBe(true);
+    const others = ["", "0.0.0.0", "::", "::ffff:0.0.0.0", "128.0.0.1", "::127.0.0.1", "fe80::1%lo", "0", "127.1"];
+    // What is no address is asked of a name server, which may answer anything.
+    const names = ["127.0.0.999", "127.0.0.1.example", "localhost.example", "localhost."];
+    for (const host of [...others, ...names]) expect(isLoopback(host), host).toBe(false);
+  });
+
+  it("are refused where there is nothing to listen on", () => {
+    expect(problemsOf({ SLUICE_GRPC_PORT: "off" }, { httpPort: "off" })).toEqual([
+      expect.stringMatching(/^--port: is off, .* nothing to listen on/),
+    ]);
+    expect(problemsOf({ SLUICE_GRPC_PORT: "off", SLUICE_HTTP_PORT: "off", SLUICE_RESP_SOCKET: "/s" })).toEqual([]);
+  });
+
+  it("are refused where two protocols share a port or a socket", () => {
+    expect(problemsOf({ SLUICE_HTTP_PORT: "7000" }, { grpcPort: "7000" })).toEqual([
+      "--grpc-port: is 7000, as SLUICE_HTTP_PORT (--port); each protocol needs its own",
+    ]);
+    expect(problemsOf({ SLUICE_RESP_PORT: "8081" })).toEqual([expect.stringMatching(/^SLUICE_RESP_PORT: is 8081, as/)]);
+    expect(problemsOf({ SLUICE_HTTP_SOCKET: "/s", SLUICE_RESP_SOCKET: "/s" })).toEqual([
+      "SLUICE_RESP_SOCKET: is /s, as SLUICE_HTTP_SOCKET (--http-socket); each protocol needs its own",
+    ]);
+    expect(problemsOf({ SLUICE_HTTP_PORT: "0", SLUICE_GRPC_PORT: "0", SLUICE_RESP_PORT: "0" })).toEqual([]);
+  });
+});

@@ -1,0 +1,52 @@
+import type { CountersStatus } from "../counters/running-counters.ts";
+
+/** Whether requests should be sent here. */
+export interface Readiness {
+  /**
+   * `ready`, and `degraded`: yes; a counter server is slow, or the policies in force are not those on disk. `unready`: no, the
+   * counters cannot be reached. `stopping`: no, for good.
+   */
+  readonly state: "ready" | "degraded" | "unready" | "stopping";
+  /** Why it is not simply ready. */
+  readonly detail: string | undefined;
+}
+
+export interface ReadinessSources {
+  readonly accepting: boolean;
+  /** Undefined where counters are in this process. */
+  readonly counters: CountersStatus | undefined;
+}
+
+/** An exchange with a counter server that takes longer makes it a slow one. */
+export const slowMs = 2_000;
+
+/**
+ * Policies are loaded before anybody is listened to, so what is asked is: are we stopping, can the counters be reached, and do
+ * they answer within two seconds? A slow server does not make us unready: checks do not wait for it longer than their
+ * deadline, and sending requests elsewhere would not make it quicker. A policy file that was refused does not either: the last
+ * good policies are in force.
+ */
+export function readinessOf({ accepting, counters }: ReadinessSources): Readiness {
+  if (!accepting) return { state: "stopping", detail: "the server is stopping; ask another one" };
+  if (counters === undefined) return { state: "ready", detail: undefined };
+  if (!counters.ready) return { state: "unready", detail: unreachable(counters) };
+  if (counters.slow.length > 0) return { state: "degraded", detail: tooSlow(counters) };
+  return { state: "ready", detail: undefined };
+}
+
+export function isReady({ state }: Readiness): boolean {
+  return state === "ready" || state === "degraded";
+}
+
+function unreachable({ shards, away }: CountersStatus): string {
+  const which = shards === 0 ? "no server that holds them is known yet" : away.map(renderShard).join("; ");
+  return `the counters cannot be reached (${which}); checks that are sent all the same are answered by on_failure`;
+}
+
+function tooSlow({ slow }: CountersStatus): string {
+  return `counter servers take longer than ${slowMs} ms to answer (${slow.map(renderShard).join("; ")})`;
+}
+
+function renderShard({ shard, cell, why }: CountersStatus["away"][number]): string {
+  return `${shard}${cell === undefined ? "" : ` of cell ${cell}`}: ${why}`;
+}

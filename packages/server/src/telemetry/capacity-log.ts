@@ -1,0 +1,88 @@
+import type { Logger } from "./logger.ts";
+
+/** How often policies came near their limits, by policy: numbers that only grow. */
+export type NearLimits = () => Iterable<NearLimit>;
+
+export interface NearLimit {
+  readonly policy: string;
+  /** Checks decided, those that found a window over four fifths full, and those denied. */
+  readonly checks: number;
+  readonly near: number;
+  readonly denied: number;
+}
+
+export interface CapacitySources {
+  readonly nearLimits: NearLimits;
+  /** Checks refused at once until now, by reason. */
+  readonly shed: () => Readonly<Record<string, number>>;
+}
+
+export interface CapacityLog {
+  /** Looks now, as it does by itself every minute. */
+  look(): void;
+  close(): void;
+}
+
+const lookEveryMs = 60_000;
+/** After so long a policy is told of again. */
+const silentForMs = 10 * 60_000;
+/** Less than this share of a policy's checks near its limit is the ordinary run of things. */
+const worthTelling = 0.1;
+const maxTold = 10;
+
+/**
+ * Warns once a minute of checks that were refused at once, and of policies whose subjects come near their limits: those where a tenth of the last minute's checks found a window
+ * over four fifths full. From figures that are kept anyway, so checks do not pay for it.
+ */
+export function createCapacityLog(
+  { nearLimits, shed }: CapacitySources,
+  log: Pick<Logger, "warn">,
+  nowMs: () => number = () => performance.now(),
+): CapacityLog {
+  let before = new Map<string, NearLimit>();
+  let shedBefore = shed();
+  const toldMs = new Map<string, number>();
+
+  function look(): void {
+    lookAtShed();
+    lookAtLimits();
+  }
+
+  function lookAtShed(): void {
+    const now = shed();
+    const since = Object.entries(now).flatMap(([reason, checks]) => {
+      const more = checks - (shedBefore[reason] ?? 0);
+      return more > 0 ? [[reason, more] as const] : [];
+    });
+    shedBefore = now;
+    if (since.length > 0)
+      log.warn(Object.fromEntries(since), "checks were refused because too many waited (pending) or arrived (rate)");
+  }
+
+  function lookAtLimits(): void {
+    const now = new Map<string, NearLimit>();
+    const told: { policy: string; checks: number; near: number; denied: number }[] = [];
+    for (const one of nearLimits()) {
+      now.set(one.policy, one);
+      const then = before.get(one.policy);
+      const checks = one.checks - (then?.checks ?? 0);
+      const near = one.near - (then?.near ?? 0);
+      if (near <= 0 || near < worthTelling * checks) continue;
+      if (nowMs() - (toldMs.get(one.policy) ?? -Infinity) < silentForMs) continue;
+      toldMs.set(one.policy, nowMs());
+      const denied = Math.max(0, one.denied - (then?.denied ?? 0));
+      told.push({ policy: one.policy, checks, near, denied });
+    }
+    before = now;
+    for (const policy of toldMs.keys()) if (!now.has(policy)) toldMs.delete(policy);
+    if (told.length === 0) return;
+    told.sort((a, b) => b.near / b.checks - a.near / a.checks);
+    log.warn(
+      { policies: told.slice(0, maxTold), ...(told.length > maxTold && { more: told.length - maxTold }) },
+      "subjects come near their limits",
+    );
+  }
+
+  const timer = setInterval(look, lookEveryMs).unref();
+  return { look, close: () => clearInterval(timer) };
+}

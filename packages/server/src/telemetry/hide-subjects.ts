@@ -1,0 +1,20 @@
+import { createHmac, randomBytes } from "node:crypto";
+
+/** Dimensions that say nothing of whom a request is from. */
+const harmless: ReadonlySet<string> = new Set(["method", "tier", "region"]);
+
+/** Values of dimensions as they may be logged. */
+export type HideSubjects = (dimensions: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>;
+
+/**
+ * Subjects as short hashes under a key of this process: the same subject has the same hash until the process ends, and
+ * nobody can try out which subject that is. The endpoint is hashed as well, because paths hold ids.
+ */
+export function createHideSubjects(key: Buffer = randomBytes(32)): HideSubjects {
+  const hash = (value: unknown): string =>
+    `#${createHmac("sha256", key).update(String(value)).digest("hex").slice(0, 12)}`;
+  return (dimensions) =>
+    Object.fromEntries(
+      Object.entries(dimensions).map(([name, value]) => [name, harmless.has(name) ? value : hash(value)]),
+    );
+}

@@ -1,0 +1,108 @@
+import {
+  Client,
+  type ClientDuplexStream,
+  type ClientReadableStream,
+  credentials,
+  Metadata,
+  type ServiceError,
+} from "@grpc/grpc-js";
+import {
+  type GrpcMethod,
+  grpcService,
+  type RequestOf,
+  type ResponseOf,
+  type ServiceDefinition,
+} from "@sluice/protocol";
+
+export interface CallOptions {
+  readonly token?: string | undefined;
+  /** Epoch milliseconds. */
+  readonly deadline?: number | undefined;
+}
+
+/** A client of grpc-js over one connection, which never repeats a call by itself. */
+export interface GrpcTestClient {
+  /** Rejects with a `ServiceError`. */
+  call<D extends ServiceDefinition, M extends keyof D["methods"] & string>(
+    service: D,
+    method: M,
+    request: RequestOf<D, M>,
+    options?: CallOptions,
+  ): Promise<ResponseOf<D, M>>;
+  /** The error that a call ends with; throws where it is answered. */
+  fail<D extends ServiceDefinition, M extends keyof D["methods"] & string>(
+    service: D,
+    method: M,
+    request: RequestOf<D, M>,
+    options?: CallOptions,
+  ): Promise<ServiceError>;
+  stream<D extends ServiceDefinition, M extends keyof D["methods"] & string>(
+    service: D,
+    method: M,
+    options?: CallOptions,
+  ): ClientDuplexStream<RequestOf<D, M>, ResponseOf<D, M>>;
+  watch<D extends ServiceDefinition, M extends keyof D["methods"] & string>(
+    service: D,
+    method: M,
+    request: RequestOf<D, M>,
+  ): ClientReadableStream<ResponseOf<D, M>>;
+  readonly client: Client;
+  close(): void;
+}
+
+export function connectForTest(address: string): GrpcTestClient {
+  const client = new Client(address, credentials.createInsecure(), {
+    "grpc.enable_retries": 0,
+    // Clients of one process share connections unless told otherwise.
+    "grpc.use_local_subchannel_pool": 1,
+  });
+  const call: GrpcTestClient["call"] = (service, method, request, { token, deadline } = {}) =>
+    new Promise((resolve, reject) => {
+      const { path, requestSerialize, responseDeserialize } = methodOf(service, method);
+      const options = deadline === undefined ? {} : { deadline };
+      client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize as (bytes: Buffer) => ResponseOf<typeof service, typeof method>,
+        request,
+        metadataOf(token),
+        options,
+        (error, response) => (error === null ? resolve(response!) : reject(error)),
+      );
+    });
+  return {
+    call,
+    async fail(service, method, request, options) {
+      try {
+        await call(service, method, request, options);
+      } catch (error) {
+        return error as ServiceError;
+      }
+      throw new Error(`${method} was answered, and should have failed`);
+    },
+    stream(service, method, { token, deadline } = {}) {
+      const { path, requestSerialize, responseDeserialize } = methodOf(service, method);
+      const options = deadline === undefined ? {} : { deadline };
+      return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadataOf(token), options);
+    },
+    watch(service, method, request) {
+      const { path, requestSerialize, responseDeserialize } = methodOf(service, method);
+      return client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request);
+    },
+    client,
+    close: () => client.close(),
+  };
+}
+
+function methodOf<D extends ServiceDefinition, M extends keyof D["methods"]>(
+  service: D,
+  method: M,
+): GrpcMethod<RequestOf<D, M>, ResponseOf<D, M>> {
+  return grpcService(service)[method];
+}
+
+function metadataOf(token: string | undefined): Metadata {
+  const metadata = new Metadata();
+  if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
+  return metadata;
+}

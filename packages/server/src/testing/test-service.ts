@@ -1,0 +1,78 @@
+import type { Limiter } from "sluice";
+import { openAccess } from "../access/access.ts";
+import { createService, type ServiceOptions } from "../service/create-service.ts";
+import { createDecide } from "../service/decide.ts";
+import type { Service } from "../service/service.ts";
+import { readServerStatus } from "../status/server-status.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
+import { createDoor, type DoorOptions } from "../transports/door.ts";
+import type { Protocol, Transport } from "../transports/transport.ts";
+
+export const silentLog: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** A service around a limiter, with everything that was not said otherwise quiet and open. */
+export function createTestService(limiter: Limiter, options: Partial<Omit<ServiceOptions, "limiter">> = {}): Service {
+  const metrics = options.metrics ?? createMetrics({ version: "0", sources: { generation: () => 1 } });
+  metrics.usePolicies(limiter.snapshot.policySet);
+  return createService({
+    limiter,
+    decide: createDecide({ limiter, metrics }),
+    access: openAccess,
+    metrics,
+    log: silentLog,
+    accepting: () => true,
+    policyStatus: () => ({ state: "current", problems: [] }),
+    countersStatus: () => undefined,
+    status: () =>
+      readServerStatus({
+        version: "0",
+        startedAtMs: 0,
+        accepting: () => true,
+        snapshot: () => limiter.snapshot,
+        policyPath: undefined,
+        policyStatus: () => ({ state: "current", problems: [] }),
+        policyOrigin: () => ({ source: "none", digest: "", takenUpMs: 0 }),
+        counters: { where: "memory", figures: {}, status: () => undefined },
+        pending: () => 0,
+        maxPending: 0,
+        refused: metrics.refused,
+        addresses: () => ({ http: [], grpc: [], resp: [] }),
+        connections: () => ({ http: 0, grpc: 0, resp: 0 }),
+      }),
+    version: "0",
+    ...options,
+  });
+}
+
+/** A transport that listens on a free port of loopback. */
+export interface ListeningTransport {
+  /** `127.0.0.1:34567` */
+  readonly address: string;
+  readonly port: number;
+  close(withinMs?: number): Promise<number>;
+}
+
+export async function listenForTest(
+  protocol: Protocol,
+  transport: Transport,
+  options: Partial<DoorOptions> = {},
+): Promise<ListeningTransport> {
+  const door = createDoor({
+    protocol,
+    endpoints: [{ kind: "port", host: "127.0.0.1", port: 0 }],
+    transport,
+    maxConnections: 100,
+    onTurnedAway: () => {},
+    ...options,
+  });
+  const [address = ""] = await door.listen();
+  return {
+    address,
+    port: Number(address.slice(address.lastIndexOf(":") + 1)),
+    async close(withinMs = 1_000): Promise<number> {
+      await door.close();
+      return transport.drain(withinMs);
+    },
+  };
+}

@@ -1,0 +1,10 @@
+import { RateLimitServiceDefinition } from "@sluice/protocol/envoy";
+import { type Method, unary } from "../method.ts";
+import { shouldRateLimit } from "./should-rate-limit.ts";
+
+/** Envoy's rate limit service. */
+export const envoyMethods: readonly Method[] = [
+  unary(RateLimitServiceDefinition, "shouldRateLimit", "check", (request, context, { deadlineMs }) =>
+    shouldRateLimit(request, context, { headers: context.envoyHeaders, deadlineMs }),
+  ),
+];

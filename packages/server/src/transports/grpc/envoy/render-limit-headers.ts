@@ -1,0 +1,18 @@
+import type { RateLimitResponse_DescriptorStatus as DescriptorStatus, HeaderValue } from "@sluice/protocol/envoy";
+
+/** `RateLimit-Limit`, `-Remaining` and `-Reset` of the descriptor nearest its limit. None where no limit applies. */
+export function renderLimitHeaders(statuses: readonly DescriptorStatus[]): HeaderValue[] {
+  const limited = statuses.filter(({ currentLimit }) => currentLimit !== undefined);
+  if (limited.length === 0) return [];
+  const nearest = limited.reduce((one, other) => (other.limitRemaining < one.limitRemaining ? other : one));
+  const { seconds, nanos } = nearest.durationUntilReset ?? { seconds: 0, nanos: 0 };
+  return [
+    header("RateLimit-Limit", nearest.currentLimit!.requestsPerUnit),
+    header("RateLimit-Remaining", nearest.limitRemaining),
+    header("RateLimit-Reset", seconds + (nanos > 0 ? 1 : 0)),
+  ];
+}
+
+function header(key: string, value: number): HeaderValue {
+  return { key, value: String(value), rawValue: new Uint8Array() };
+}

@@ -1,0 +1,81 @@
+import {
+  RateLimitResponse_Code as Code,
+  type RateLimitResponse_DescriptorStatus as DescriptorStatus,
+  RateLimitResponse_RateLimit_Unit as Unit,
+  type RateLimitResponse_RateLimit as WrittenLimit,
+} from "@sluice/protocol/envoy";
+import type { Decision, LimitDecision, Window } from "sluice";
+import type { DescriptorCheck } from "./plan-request.ts";
+
+const maxUint32 = 2 ** 32 - 1;
+
+export const unmatchedStatus: DescriptorStatus = { code: Code.OK, limitRemaining: 0 };
+export const unlimitedStatus: DescriptorStatus = { code: Code.OK, limitRemaining: maxUint32 };
+
+/** What a decision, or one of its limits, says of a limit. */
+type Standing = Pick<
+  Decision | LimitDecision,
+  "allowed" | "policy" | "window" | "remaining" | "retryAfterMs" | "resetAfterMs"
+>;
+
+export function renderStatus(decision: Decision, { role, givesBack, nameOf }: DescriptorCheck): DescriptorStatus {
+  const standing: Standing = role === "enforced" ? decision : (strictest(decision.limits) ?? decision);
+  // What gives back, and what never denies, is OK however it stands.
+  const ok = standing.allowed || role === "shadow" || givesBack;
+  const code = ok ? Code.OK : Code.OVER_LIMIT;
+  const { window, remaining = 0 } = standing;
+  if (window === undefined) {
+    const exempt = decision.reason === "unlimited" && decision.policy !== undefined;
+    return exempt ? unlimitedStatus : { ...unmatchedStatus, code };
+  }
+  return {
+    code,
+    currentLimit: renderLimit(window, nameOf(standing.policy)),
+    limitRemaining: Math.min(Math.max(remaining, 0), maxUint32),
+    durationUntilReset: renderReset(standing),
+  };
+}
+
+/** The one that denies with the longest wait, else the one with the smallest share left. */
+function strictest(limits: readonly LimitDecision[] = []): LimitDecision | undefined {
+  const wait = ({ allowed, retryAfterMs }: LimitDecision): number => (allowed ? -1 : (retryAfterMs ?? Infinity));
+  return limits.reduce<LimitDecision | undefined>((most, one) => {
+    if (most === undefined || wait(one) > wait(most)) return one;
+    return wait(one) === wait(most) && one.remaining * most.limit < most.remaining * one.limit ? one : most;
+  }, undefined);
+}
+
+/** After a denial, until the same request passes, if ever; else until the counter is as good as new. */
+function renderReset({ allowed, retryAfterMs, resetAfterMs }: Standing): DescriptorStatus["durationUntilReset"] {
+  const ms = allowed ? resetAfterMs : retryAfterMs;
+  if (ms === undefined || !Number.isFinite(ms)) return undefined;
+  return { seconds: Math.floor(ms / 1_000), nanos: Math.round(ms % 1_000) * 1_000_000 };
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+const units: readonly { readonly unit: Unit; readonly ms: number }[] = [
+  { unit: Unit.SECOND, ms: 1_000 },
+  { unit: Unit.MINUTE, ms: 60_000 },
+  { unit: Unit.HOUR, ms: 3_600_000 },
+  { unit: Unit.DAY, ms: dayMs },
+  { unit: Unit.WEEK, ms: 7 * dayMs },
+  { unit: Unit.MONTH, ms: 30 * dayMs },
+  { unit: Unit.YEAR, ms: 365 * dayMs },
+];
+
+/**
+ * A window in the units there are. One of another length is told as what it lets through in the next longer unit, rounded
+ * down; a one-off quota has no unit.
+ */
+export function renderLimit({ limit, per }: Window, name: string): WrittenLimit {
+  if (per.kind === "never") return { requestsPerUnit: clamp(limit), unit: Unit.UNKNOWN, name };
+  if (per.kind === "calendar")
+    return { requestsPerUnit: clamp(limit), unit: per.unit === "day" ? Unit.DAY : Unit.MONTH, name };
+  const { unit, ms } = units.find((one) => one.ms >= per.ms) ?? units.at(-1)!;
+  return { requestsPerUnit: clamp((limit * ms) / per.ms), unit, name };
+}
+
+function clamp(requests: number): number {
+  return Math.min(Math.floor(requests), maxUint32);
+}

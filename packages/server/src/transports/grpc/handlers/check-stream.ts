@@ -1,0 +1,94 @@
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import type { CheckBatchRequest } from "@sluice/protocol";
+import type { BatchAnswer } from "../batch-codec.ts";
+import { type CheckResult, checkResults } from "../check-results.ts";
+import type { GrpcContext, StreamCallInfo, StreamCodec } from "../method.ts";
+
+/** Most batches of a stream that wait for counters; the rest stays unread until one of them is answered. */
+const maxInFlight = 32;
+
+/** From so many bytes of answers that are not on their way yet nothing more is read: a connection has many streams. */
+const maxUntakenBytes = 32 * 1024;
+
+/**
+ * Answers batches as they are decided. It reads on only while answers are taken and few batches are undecided. However it
+ * ends, by the caller, by a batch that is none or because the server stops: what was begun is answered first, and what was
+ * not begun is not decided.
+ */
+export function checkStream(
+  stream: ServerDuplexStream<Uint8Array, Uint8Array>,
+  codec: StreamCodec<CheckBatchRequest, BatchAnswer>,
+  context: GrpcContext,
+  call: StreamCallInfo,
+): void {
+  let inFlight = 0;
+  let untakenBytes = 0;
+  let ending = false;
+  let failure: unknown;
+  let over = false;
+
+  /** Goes on as things stand: reads, waits or ends. */
+  function proceed(): void {
+    if (over) return;
+    if (ending && inFlight === 0) {
+      leave();
+      if (failure === undefined) stream.end();
+      else stream.emit("error", codec.tell(failure));
+    } else if (ending || untakenBytes >= maxUntakenBytes || inFlight >= maxInFlight) stream.pause();
+    else stream.resume();
+  }
+
+  function leave(): void {
+    over = true;
+    context.draining.removeEventListener("abort", end);
+  }
+
+  function end(): void {
+    ending = true;
+    proceed();
+  }
+
+  function fail(error: unknown): void {
+    failure ??= error;
+    end();
+  }
+
+  function answer(sequence: number, results: CheckResult[]): void {
+    if (over) return;
+    const bytes = codec.write({ sequence, results });
+    untakenBytes += bytes.length;
+    stream.write(bytes, () => {
+      untakenBytes -= bytes.length;
+      proceed();
+    });
+  }
+
+  function take(bytes: Uint8Array): void {
+    if (over || ending) return;
+    try {
+      call.admitAgain();
+      const batch = codec.read(bytes);
+      const results = checkResults(batch, context, call);
+      if (results instanceof Promise) {
+        inFlight += 1;
+        results
+          .then((decided) => {
+            inFlight -= 1;
+            answer(batch.sequence, decided);
+            proceed();
+          })
+          .catch(fail);
+      } else answer(batch.sequence, results);
+      if (untakenBytes >= maxUntakenBytes || inFlight >= maxInFlight) stream.pause();
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  stream.on("data", take);
+  stream.on("end", end);
+  stream.on("cancelled", leave);
+  stream.on("close", leave);
+  context.draining.addEventListener("abort", end, { once: true });
+  if (context.draining.aborted) end();
+}

@@ -1,0 +1,19 @@
+import type { GetRemainingQuotaRequest, GetRemainingQuotaResponse } from "@sluice/protocol";
+import { whenDecided } from "../../../service/decide.ts";
+import type { CallInfo, GrpcContext } from "../method.ts";
+import { readIdentifier } from "../read-identifier.ts";
+import { ceilOf, floorOf, secondsOf } from "../whole-numbers.ts";
+
+export function getRemainingQuota(
+  request: GetRemainingQuotaRequest,
+  context: GrpcContext,
+  { deadlineMs }: CallInfo,
+): GetRemainingQuotaResponse | Promise<GetRemainingQuotaResponse> {
+  const asked = { dimensions: readIdentifier(request), cost: 0, preview: true, deadlineMs };
+  return whenDecided(context.decide.one(asked), ({ used, limit, remaining, resetAtMs }) => ({
+    currentCount: ceilOf(used),
+    limit: floorOf(limit),
+    remaining: floorOf(remaining),
+    resetAt: secondsOf(resetAtMs),
+  }));
+}

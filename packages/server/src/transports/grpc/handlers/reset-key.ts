@@ -1,0 +1,12 @@
+import type { ResetKeyRequest, ResetKeyResponse } from "@sluice/protocol";
+import type { CallInfo, GrpcContext } from "../method.ts";
+import { readPolicyKey } from "../read-policy-key.ts";
+
+export async function resetKey(
+  request: ResetKeyRequest,
+  context: GrpcContext,
+  { caller }: CallInfo,
+): Promise<ResetKeyResponse> {
+  await context.reset(readPolicyKey(request), caller);
+  return {};
+}

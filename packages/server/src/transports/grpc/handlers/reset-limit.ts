@@ -1,0 +1,12 @@
+import type { ResetLimitRequest, ResetLimitResponse } from "@sluice/protocol";
+import type { CallInfo, GrpcContext } from "../method.ts";
+import { readIdentifier } from "../read-identifier.ts";
+
+export async function resetLimit(
+  request: ResetLimitRequest,
+  context: GrpcContext,
+  { caller }: CallInfo,
+): Promise<ResetLimitResponse> {
+  await context.reset({ dimensions: readIdentifier(request) }, caller);
+  return {};
+}

@@ -1,0 +1,127 @@
+import { status } from "@grpc/grpc-js";
+import { HealthCheckResponse_ServingStatus, HealthDefinition as health } from "@sluice/protocol/health";
+import { createLimiter } from "sluice";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Access } from "../../access/access.ts";
+import { connectForTest, type GrpcTestClient } from "../../testing/grpc-client.ts";
+import { createTestService, type ListeningTransport, listenForTest } from "../../testing/test-service.ts";
+import { createHealthFeed } from "./health.ts";
+import { createGrpcServer } from "./server.ts";
+
+const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
+const names = [
+  "",
+  "ratelimiter.v1.RateLimiterService",
+  "sluice.v1.RateLimiter",
+  "envoy.service.ratelimit.v3.RateLimitService",
+  "ratelimit",
+];
+
+let accepting: boolean;
+let looks = 0;
+let ready: boolean;
+let listening: ListeningTransport;
+let client: GrpcTestClient;
+
+beforeEach(async () => {
+  accepting = true;
+  ready = true;
+  const access: Access = {
+    identify() {
+      throw new Error("health needs no token");
+    },
+  };
+  const service = createTestService(createLimiter({}), {
+    access,
+    accepting: () => {
+      looks += 1;
+      return accepting;
+    },
+    countersStatus: () => ({ ready, shards: 1, away: [], slow: [] }),
+  });
+  listening = await listenForTest("grpc", createGrpcServer(service));
+  client = connectForTest(listening.address);
+});
+
+afterEach(async () => {
+  client.close();
+  await listening.close();
+});
+
+describe("health", () => {
+  it("is told of the whole and of every service, to anybody", async () => {
+    for (const service of names) expect(await client.call(health, "check", { service })).toEqual({ status: SERVING });
+    const { statuses } = await client.call(health, "list", {});
+    expect(Object.keys(statuses).sort()).toEqual([...names].sort());
+    expect((await client.fail(health, "check", { service: "nothing.here" })).code).toBe(status.NOT_FOUND);
+  });
+
+  it("is bad while counters cannot be reached, and while the server stops", async () => {
+    ready = false;
+    expect(await client.call(health, "check", { service: "" })).toEqual({ status: NOT_SERVING });
+    ready = true;
+    accepting = false;
+    expect(await client.call(health, "check", { service: "ratelimit" })).toEqual({ status: NOT_SERVING });
+  });
+
+  it("is watched: every change is told, the stop is the last", async () => {
+    const seen: number[] = [];
+    const watching = client.watch(health, "watch", { service: "sluice.v1.RateLimiter" });
+    watching.on("data", (answer) => seen.push(answer.status));
+    const ended = new Promise((resolve) => watching.on("status", resolve));
+    await expect.poll(() => seen).toEqual([SERVING]);
+    ready = false;
+    await expect.poll(() => seen, { timeout: 10_000 }).toEqual([SERVING, NOT_SERVING]);
+    ready = true;
+    await expect.poll(() => seen, { timeout: 10_000 }).toEqual([SERVING, NOT_SERVING, SERVING]);
+    const drained = listening.close(20_000);
+    expect(await ended).toMatchObject({ code: status.OK });
+    expect(seen).toEqual([SERVING, NOT_SERVING, SERVING, NOT_SERVING]);
+    expect(await drained).toBe(0);
+  });
+
+  it("is looked at once for all who watch, and not at all when they have left", async () => {
+    const watching = Array.from({ length: 50 }, () => client.watch(health, "watch", { service: "" }));
+    const seen = new Map<unknown, number>();
+    for (const one of watching) one.on("error", () => {}).on("data", ({ status }) => seen.set(one, status));
+    const told = (): number[] => [...seen.values()];
+    await expect.poll(told, { timeout: 10_000 }).toEqual(watching.map(() => SERVING));
+    looks = 0;
+    ready = false;
+    await expect.poll(told, { timeout: 10_000 }).toEqual(watching.map(() => NOT_SERVING));
+    expect(looks).toBeLessThan(50);
+    for (const one of watching) one.cancel();
+    const stillness = async (): Promise<number> => {
+      looks = 0;
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      return looks;
+    };
+    await expect.poll(stillness, { timeout: 20_000 }).toBe(0);
+  });
+
+  it("is looked at anew for who begins to watch, and those who did hear of it too", () => {
+    const { signal } = new AbortController();
+    const feed = createHealthFeed({ accepting: () => accepting, countersStatus: () => undefined, draining: signal });
+    const first: boolean[] = [];
+    const second: boolean[] = [];
+    const stopFirst = feed.watch((serving) => first.push(serving));
+    accepting = false;
+    const stopSecond = feed.watch((serving) => second.push(serving));
+    stopFirst();
+    accepting = true;
+    feed.watch(() => {})();
+    stopSecond();
+    expect([first, second]).toEqual([
+      [true, false],
+      [false, true],
+    ]);
+  });
+
+  it("of a service that is not there is unknown, to who watches", async () => {
+    const watching = client.watch(health, "watch", { service: "nothing.here" });
+    watching.on("error", () => {});
+    const first = await new Promise((resolve) => watching.once("data", resolve));
+    expect(first).toEqual({ status: SERVICE_UNKNOWN });
+    watching.cancel();
+  });
+});

@@ -1,0 +1,162 @@
+import { type CheckRequest, findClientIp, maxCost, maxDimensionLength, maxNamedPolicies, type Problem } from "sluice";
+import type { RequestHeaders } from "./exchange.ts";
+
+/** A sub-request of a gateway, understood. */
+export interface AuthorizeRequest {
+  readonly check: CheckRequest;
+  /** Whether what is refused is answered 403, for gateways that pass nothing else on. */
+  readonly denyAs403: boolean;
+  /** What is wrong with headers, which a gateway's client may have caused. */
+  readonly headerProblems: readonly Problem[];
+  /** What is wrong with the parameters, which the gateway's configuration has caused. */
+  readonly queryProblems: readonly Problem[];
+}
+
+/** The parameters of a sub-request, as an operator writes them into the gateway's configuration. */
+export const authorizeParameters: Readonly<Record<string, string>> = {
+  policy: "Ask this policy by id, instead of all that match. May be repeated",
+  cost: `What the request takes, 1 to ${maxCost}. Absent: what the policy says, else 1`,
+  domain: "Which family of policies is asked. Absent: default",
+  deny: "403: answer 403 to what is refused, with the status it would have had in X-Sluice-Status, for nginx",
+};
+
+/** Reads a sub-request: who asks from headers, what is asked of whom from the parameters. Reads on after a problem. */
+export function readAuthorizeRequest(
+  url: string,
+  headers: RequestHeaders,
+  dimensionHeaders: Readonly<Record<string, string>> = {},
+): AuthorizeRequest {
+  const queryAt = url.indexOf("?");
+  const query = queryAt === -1 ? "" : url.slice(queryAt + 1);
+  const queryProblems: Problem[] = [];
+  const headerProblems: Problem[] = [];
+  const { denyAs403, ...asked } = readQuery(query, queryProblems);
+  const dimensions = readDimensions(headers, dimensionHeaders, headerProblems);
+  refuseClientsQuery(query, headers, headerProblems);
+  return { check: { ...asked, dimensions }, denyAs403, headerProblems, queryProblems };
+}
+
+interface Query extends Pick<CheckRequest, "policies" | "cost" | "domain"> {
+  readonly denyAs403: boolean;
+}
+
+const maxNameLength = 256;
+
+function readQuery(query: string, problems: Problem[]): Query {
+  if (query === "") return { denyAs403: false };
+  const parameters = new URLSearchParams(query);
+  const wrong = (name: string, message: string): undefined => {
+    problems.push({ path: [name], message });
+    return undefined;
+  };
+  for (const name of new Set(parameters.keys())) {
+    if (!Object.hasOwn(authorizeParameters, name))
+      wrong(name, `is not a known parameter; there are ${Object.keys(authorizeParameters).join(", ")}`);
+    else if (name !== "policy" && parameters.getAll(name).length > 1) wrong(name, "must be given once");
+  }
+  const policies = parameters.getAll("policy");
+  if (policies.length > maxNamedPolicies) wrong("policy", `may be given ${maxNamedPolicies} times`);
+  const names = [...policies.map((policy) => ["policy", policy]), ["domain", parameters.get("domain")]] as const;
+  for (const [name, value] of names) {
+    if (value !== null && (value === "" || value!.length > maxNameLength))
+      wrong(name!, `must have 1 to ${maxNameLength} characters`);
+  }
+  const cost = parameters.get("cost");
+  if (cost !== null && !isCost(cost)) wrong("cost", `must be a whole number from 1 to ${maxCost}`);
+  const deny = parameters.get("deny");
+  if (deny !== null && deny !== "403") wrong("deny", "must be 403, or be left out");
+  return {
+    policies: policies.length === 0 ? undefined : policies,
+    domain: parameters.get("domain") ?? undefined,
+    cost: cost === null ? undefined : Number(cost),
+    denyAs403: deny === "403",
+  };
+}
+
+function isCost(text: string): boolean {
+  return /^[0-9]{1,6}$/.test(text) && Number(text) >= 1 && Number(text) <= maxCost;
+}
+
+/** Reads the header of a dimension; undefined where it is not there, or wrong. */
+type Reader = (text: string, problem: (message: string) => void) => string | undefined;
+
+const readers: Readonly<Record<string, Reader>> = {
+  endpoint: readPath,
+  method: readMethod,
+  ip: readIp,
+};
+
+/** Where dimensions come from that nobody configured: the header that nginx is usually told to write, else everybody's. */
+const usualHeaders = {
+  endpoint: ["x-original-uri", "x-forwarded-uri"],
+  method: ["x-original-method", "x-forwarded-method"],
+  ip: ["x-real-ip", "x-forwarded-for"],
+} as const;
+
+function readDimensions(
+  headers: RequestHeaders,
+  configured: Readonly<Record<string, string>>,
+  problems: Problem[],
+): Readonly<Record<string, string>> {
+  const dimensions: Record<string, string> = {};
+  const take = (dimension: string, header: string): void => {
+    const text = textOf(headers, header);
+    if (text === undefined) return;
+    const problem = (message: string): void => void problems.push({ path: [header], message });
+    const value = (readers[dimension] ?? readText)(text, problem);
+    if (value !== undefined && value !== "") dimensions[dimension] = value;
+  };
+  for (const dimension of ["endpoint", "method", "ip"] as const) {
+    if (configured[dimension] !== undefined) continue;
+    const [first, second] = usualHeaders[dimension];
+    const [one, other] = [textOf(headers, first), textOf(headers, second)];
+    // A gateway writes one of the two, so the other is its client's. Addresses may differ: what a trusted proxy before
+    // the gateway said is in one of them only.
+    if (dimension !== "ip" && one !== undefined && other !== undefined && one !== other)
+      problems.push({ path: [first], message: `must not differ from ${second}; let the gateway remove one of them` });
+    take(dimension, one !== undefined ? first : second);
+  }
+  for (const [dimension, header] of Object.entries(configured)) take(dimension, header);
+  return dimensions;
+}
+
+/** Where a gateway was not told to drop its client's query it is ours to read, and may say anything. */
+function refuseClientsQuery(query: string, headers: RequestHeaders, problems: Problem[]): void {
+  if (query === "") return;
+  const uri = textOf(headers, "x-forwarded-uri");
+  const at = uri?.indexOf("?") ?? -1;
+  if (uri === undefined || at === -1 || uri.slice(at + 1) !== query) return;
+  const message = "has the same query as the sub-request; write ? behind the sub-request's path in the gateway";
+  problems.push({ path: ["x-forwarded-uri"], message });
+}
+
+/** An empty header says no more than none. */
+function textOf(headers: RequestHeaders, name: string): string | undefined {
+  const value = headers[name];
+  const text = typeof value === "string" ? value : value?.join(", ");
+  return text === undefined || text.trim() === "" ? undefined : text.trim();
+}
+
+function readText(text: string, problem: (message: string) => void): string | undefined {
+  if (text.length <= maxDimensionLength) return text;
+  problem(`must have at most ${maxDimensionLength} characters, but has ${text.length}`);
+  return undefined;
+}
+
+/** What all its spellings have in common is for the limiter to find; the query is no part of it, and may be long. */
+function readPath(uri: string, problem: (message: string) => void): string | undefined {
+  return readText(uri.replace(/[?#].*$/s, ""), problem);
+}
+
+function readMethod(text: string, problem: (message: string) => void): string | undefined {
+  if (/^[\w!#$%&'*+.^`|~-]{1,64}$/.test(text)) return text;
+  problem("must be an HTTP method, such as GET");
+  return undefined;
+}
+
+/** The right-most address, which is the gateway's own word; what is left of it anybody may have written. */
+function readIp(text: string, problem: (message: string) => void): string | undefined {
+  const ip = findClientIp({ peer: undefined, forwardedFor: text, trustedProxies: { hops: 1 } });
+  if (ip === undefined) problem("must be an IP address, or a list of them of which the last one is the client's");
+  return ip;
+}

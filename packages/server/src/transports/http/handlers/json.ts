@@ -1,0 +1,15 @@
+import { RateLimitResponse_Code } from "@sluice/protocol/envoy";
+import { parseShape } from "sluice";
+import { whenDecided } from "../../../service/decide.ts";
+import { rateLimitRequestShape, rateLimitResponseJson } from "../../grpc/envoy/rate-limit-json.ts";
+import { shouldRateLimit } from "../../grpc/envoy/should-rate-limit.ts";
+import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
+
+/** POST /json: Envoy's question and its answer, in the JSON of their messages. */
+export function json(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
+  const asked = parseShape(rateLimitRequestShape, request.body, "invalid_request", "the body");
+  return whenDecided(shouldRateLimit(asked, context, { headers: context.envoyHeaders }), (response) => ({
+    status: response.overallCode === RateLimitResponse_Code.OVER_LIMIT ? 429 : 200,
+    body: rateLimitResponseJson(response),
+  }));
+}

@@ -1,0 +1,71 @@
+import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
+import type { CountersReport, ServerStatus } from "../../status/server-status.ts";
+import { protocols } from "../transport.ts";
+
+const maxProblems = 20;
+
+/** A server's status in the words of the HTTP API. What is not known is left out. */
+export function statusBody(status: ServerStatus): Readonly<Record<string, unknown>> {
+  const { policies, queue, shed } = status;
+  return {
+    status: status.state,
+    detail: status.detail,
+    version: status.version,
+    node: status.node,
+    pid: status.pid,
+    worker: status.worker,
+    started_at_ms: status.startedAtMs,
+    uptime_ms: status.uptimeMs,
+    policies: {
+      generation: policies.generation,
+      count: policies.count,
+      state: policies.state,
+      source: policies.source,
+      path: policies.path,
+      digest: policies.digest,
+      taken_up_at_ms: policies.takenUpAtMs,
+      age_ms: policies.ageMs,
+      problem_count: policies.problems.length,
+      problems: policies.problems.slice(0, maxProblems).map(renderPolicyProblem),
+    },
+    counters: countersBody(status.counters),
+    queue: { pending: queue.pending, max_pending: queue.maxPending },
+    shed,
+    protocols: Object.fromEntries(
+      protocols.map((protocol) => {
+        const { addresses, connections, turnedAway } = status.protocols[protocol];
+        return [protocol, { addresses, connections, turned_away: turnedAway }];
+      }),
+    ),
+  };
+}
+
+function countersBody(counters: CountersReport): Readonly<Record<string, unknown>> {
+  if (counters.kind === "memory") {
+    const { kind, bytes, maxCounters } = counters;
+    return { kind, counters: counters.counters, max_counters: maxCounters, bytes };
+  }
+  const { kind, at, ready, waiting, inFlight, shards } = counters;
+  return {
+    kind,
+    at,
+    ready,
+    waiting,
+    in_flight: inFlight,
+    shards: shards.map(({ name, cell, connected, breaker, roundTripMs, clockAheadMs, calls, failedCalls }) => ({
+      shard: name,
+      cell,
+      connected,
+      breaker,
+      round_trip_ms: rounded(roundTripMs),
+      clock_ahead_ms: rounded(clockAheadMs),
+      calls,
+      failed_calls: failedCalls,
+    })),
+  };
+}
+
+/** To microseconds. */
+function rounded(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.round(ms * 1_000) / 1_000;
+}

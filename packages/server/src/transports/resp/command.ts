@@ -1,0 +1,42 @@
+import type { Permission } from "../../access/roles.ts";
+import type { Service } from "../../service/service.ts";
+import type { Arguments } from "./arguments.ts";
+import type { Session } from "./session.ts";
+import type { ThrottleLimits } from "./throttle-limits.ts";
+
+/** What a command is carried out with. */
+export interface CommandContext {
+  readonly service: Service;
+  readonly session: Session;
+  readonly throttleLimits: ThrottleLimits;
+  readonly figures: RespFigures;
+  /** Counts the checks that are asked over this protocol. */
+  readonly checks: { count: number };
+  /** Every command there is. */
+  readonly commands: readonly Command[];
+}
+
+/** What INFO tells of this port. */
+export interface RespFigures {
+  readonly uptimeMs: () => number;
+  readonly connections: () => number;
+  /** Since the start. */
+  readonly connectionsTotal: () => number;
+  readonly commandsTotal: () => number;
+}
+
+/** One command, as in the table. */
+export interface Command {
+  /** In lower case. */
+  readonly name: string;
+  readonly summary: string;
+  /** Number of words, the name included; below 0: at least so many. */
+  readonly arity: number;
+  readonly needs: Permission | "nothing";
+  /** Whether strangers may say it, before they have authenticated. */
+  readonly beforeAuth?: true;
+  /** Whether the first argument is a key, by which clients of a cluster choose a server. */
+  readonly hasKey?: true;
+  /** The reply as it is sent; at once wherever that is possible. May throw or reject. */
+  readonly run: (args: Arguments, context: CommandContext) => string | Promise<string>;
+}

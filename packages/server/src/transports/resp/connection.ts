@@ -1,0 +1,223 @@
+import type { Socket } from "node:net";
+import type { CommandContext } from "./command.ts";
+import { CommandReader, maxCommandBytes, maxStrangerBytes } from "./command-reader.ts";
+import type { Dispatch } from "./dispatch.ts";
+import { ProtocolError } from "./protocol-error.ts";
+import { failure } from "./replies.ts";
+
+/** Bounds of one connection. */
+export interface ConnectionBounds {
+  /** Most commands that wait for their answer; further ones are read when these are through. */
+  readonly maxInFlight: number;
+  /** How long a client may leave its replies unread, and a command half sent. */
+  readonly unreadMs: number;
+  readonly halfwayMs: number;
+  /** How long somebody may stay who does not say who they are, where that is needed. */
+  readonly strangerMs: number;
+  /** How long a connection that we closed is listened to, so that the client reads what it was told last. */
+  readonly lingerMs: number;
+}
+
+/** Replies that wait behind one that is not there yet. Undefined: that one. */
+interface Waiting {
+  reply: string | undefined;
+}
+
+/** So much is collected before it is written, and so much may wait behind an answer that is not there yet. */
+const maxCollected = 64 * 1024;
+
+/**
+ * One client. Commands are read as they arrive and answered in their order, all that arrived together in one write. What
+ * cannot be answered at once waits in a line, and what comes behind it as well.
+ *
+ *     reading ─ QUIT, no protocol, an end ─► finishing ─ all answered ─► lingering ─► closed
+ */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #context: CommandContext;
+  readonly #dispatch: Dispatch;
+  readonly #bounds: ConnectionBounds;
+  readonly #reader = new CommandReader();
+  readonly #line: Waiting[] = [];
+  #collected = "";
+  /** Characters in the line. */
+  #waitingLength = 0;
+  #flushing = false;
+  #phase: "reading" | "finishing" | "lingering" = "reading";
+  /** The client has said all it has to say, or all that it is listened to. */
+  #isEnded = false;
+  /** Since when the client has not read, has half a command sent, or was told the last. */
+  #unreadSinceMs = Number.POSITIVE_INFINITY;
+  #halfwaySinceMs = Number.POSITIVE_INFINITY;
+  #lingerSinceMs = Number.POSITIVE_INFINITY;
+
+  constructor(socket: Socket, context: CommandContext, dispatch: Dispatch, bounds: ConnectionBounds) {
+    this.#socket = socket;
+    this.#context = context;
+    this.#dispatch = dispatch;
+    this.#bounds = bounds;
+    // Who has said all it has to say still hears the answers.
+    socket.allowHalfOpen = true;
+    socket.on("data", (chunk: Buffer) => this.#receive(chunk));
+    socket.on("drain", () => {
+      this.#unreadSinceMs = Number.POSITIVE_INFINITY;
+      this.#read();
+    });
+    socket.on("end", () => {
+      this.#isEnded = true;
+      this.#settle();
+    });
+    // Nobody hears the answers any more.
+    socket.on("close", () => {
+      this.#phase = "lingering";
+    });
+    socket.on("error", () => socket.destroy());
+  }
+
+  /** Whether commands may be left that were received, and not read for want of room. */
+  get #isHeldBack(): boolean {
+    return this.#phase === "reading" && this.#reader.isHalfway && !this.#hasRoom;
+  }
+
+  get #hasRoom(): boolean {
+    return (
+      this.#line.length < this.#bounds.maxInFlight &&
+      this.#waitingLength <= maxCollected &&
+      this.#unreadSinceMs === Number.POSITIVE_INFINITY
+    );
+  }
+
+  /** Answers what was received, and closes. What arrives after it is not listened to. */
+  drain(): void {
+    this.#isEnded = true;
+    this.#settle();
+  }
+
+  /** Whether the client was told everything, and only has to hang up. */
+  get isAnswered(): boolean {
+    return this.#lingerSinceMs !== Number.POSITIVE_INFINITY;
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  /** Closes the connection if its client keeps it waiting for too long. Asked now and then. */
+  closeIfStuck(nowMs: number): void {
+    const { unreadMs, halfwayMs, strangerMs, lingerMs } = this.#bounds;
+    const { session } = this.#context;
+    // Who never said a word was never asked whether they need a token.
+    if (nowMs - session.strangerSinceMs > strangerMs) session.refresh(nowMs);
+    if (
+      nowMs - session.strangerSinceMs > strangerMs ||
+      nowMs - this.#unreadSinceMs > unreadMs ||
+      nowMs - this.#halfwaySinceMs > halfwayMs ||
+      nowMs - this.#lingerSinceMs > lingerMs
+    )
+      this.#socket.destroy();
+  }
+
+  #receive(chunk: Buffer): void {
+    // What comes after the last word is not listened to.
+    if (this.#phase !== "reading") return;
+    this.#reader.push(chunk);
+    this.#read();
+  }
+
+  /** Reads and answers as much as there is, and as there is room for. */
+  #read(): void {
+    const reader = this.#reader;
+    const { session } = this.#context;
+    const nowMs = performance.now();
+    session.refresh(nowMs);
+    let isProgress = false;
+    let isMore = true;
+    while (this.#phase === "reading" && this.#hasRoom) {
+      isMore = this.#next();
+      if (!isMore) break;
+      isProgress = true;
+      this.#answer(this.#dispatch.run(reader, this.#context));
+      if (session.isOver) this.#phase = "finishing";
+      if (this.#collected.length >= maxCollected) this.#write();
+    }
+    this.#write();
+    this.#dispatch.tellMetrics(nowMs);
+    if (!reader.isHalfway || isMore) this.#halfwaySinceMs = Number.POSITIVE_INFINITY;
+    else if (isProgress || this.#halfwaySinceMs === Number.POSITIVE_INFINITY) this.#halfwaySinceMs = nowMs;
+    this.#settle();
+  }
+
+  /** Whether there is another command. What is none ends the conversation. */
+  #next(): boolean {
+    try {
+      const isStranger = this.#context.session.caller === undefined;
+      return this.#reader.next(isStranger ? maxStrangerBytes : maxCommandBytes);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#answer(failure("ERR", `Protocol error: ${error.message}`));
+      this.#phase = "finishing";
+      return false;
+    }
+  }
+
+  #answer(reply: string | Promise<string>): void {
+    if (typeof reply === "string") {
+      if (this.#line.length === 0) this.#collected += reply;
+      else {
+        this.#line.push({ reply });
+        this.#waitingLength += reply.length;
+      }
+      return;
+    }
+    const waiting: Waiting = { reply: undefined };
+    this.#line.push(waiting);
+    void reply.then((text) => {
+      waiting.reply = text;
+      this.#waitingLength += text.length;
+      // Answers that come together are written together: those of one call to the counters all do.
+      if (this.#flushing || this.#line[0] !== waiting) return;
+      this.#flushing = true;
+      queueMicrotask(() => this.#flush());
+    });
+  }
+
+  /** Writes what is at the front of the line, and reads on. */
+  #flush(): void {
+    this.#flushing = false;
+    const line = this.#line;
+    let through = 0;
+    for (; through < line.length; through++) {
+      const { reply } = line[through]!;
+      if (reply === undefined) break;
+      this.#collected += reply;
+      this.#waitingLength -= reply.length;
+    }
+    line.splice(0, through);
+    this.#read();
+  }
+
+  #write(): void {
+    if (this.#collected === "") return;
+    const text = this.#collected;
+    this.#collected = "";
+    if (!this.#socket.writable) return;
+    if (!this.#socket.write(text, "latin1")) this.#unreadSinceMs = Math.min(this.#unreadSinceMs, performance.now());
+  }
+
+  /** Reads on or waits, or takes leave. */
+  #settle(): void {
+    const socket = this.#socket;
+    if (socket.destroyed) return;
+    if (this.#phase === "reading" && this.#isEnded && !this.#isHeldBack) this.#phase = "finishing";
+    if (this.#phase === "finishing" && this.#line.length === 0) {
+      this.#phase = "lingering";
+      this.#unreadSinceMs = Math.min(this.#unreadSinceMs, performance.now());
+      socket.end(() => {
+        this.#unreadSinceMs = Number.POSITIVE_INFINITY;
+        this.#lingerSinceMs = performance.now();
+      });
+    }
+    if (this.#phase === "reading" && !this.#hasRoom) socket.pause();
+    else if (socket.isPaused()) socket.resume();
+  }
+}
