@@ -68,7 +68,6 @@ const files = {
 };
 
 interface Contest {
-  readonly name: string;
   readonly server: Served;
   /** Runs once, and tells how many checks that were. */
   run(): Promise<{ readonly checks: number; readonly load: Load }>;
@@ -80,55 +79,77 @@ interface Round {
   readonly load: Load;
 }
 
-const servers: Record<"sluice" | "grpcEcho" | "fastifyEcho", Served> = {
-  sluice: await startServed("sluice", files.policies),
-  grpcEcho: await startServed("grpc-js echo"),
-  fastifyEcho: await startServed("fastify echo"),
-};
+const started: Served[] = [];
 
-const unary = (port: number, method: string) => async () => ({
-  checks: size.calls,
-  load: await loadByH2load(`http://127.0.0.1:${port}${method}`, files.unary, { requests: size.calls, ...grpc }),
-});
-const posts = (port: number, script: string, perPost: number) => async () => {
-  const load = await loadByWrk(`http://127.0.0.1:${port}/v1/check`, script, size.seconds, http.connections);
-  return { checks: load.perSecond * size.seconds * perPost, load: { ...load, perSecond: load.perSecond * perPost } };
-};
-const commands =
-  (...command: readonly string[]) =>
-  async () => ({
-    checks: size.commands,
-    load: await loadByRedisBenchmark(ports.resp!, size.commands, command),
-  });
-const { ports } = servers.sluice;
+/** A process for each contest: what one protocol leaves behind in how Node optimizes is not to be measured with another. */
+async function start(name: "sluice" | "grpc-js echo" | "fastify echo"): Promise<Served> {
+  const server = await startServed(name, files.policies);
+  started.push(server);
+  return server;
+}
 
-const contests = {
-  grpcUnary: { server: servers.sluice, run: unary(ports.grpc!, "/sluice.v1.RateLimiter/Check") },
-  grpcEcho: { server: servers.grpcEcho, run: unary(servers.grpcEcho.ports.grpc!, "/bench.Echo/Check") },
-  grpcStream: {
-    server: servers.sluice,
+async function unary(name: "sluice" | "grpc-js echo", method: string): Promise<Contest> {
+  const server = await start(name);
+  const url = `http://127.0.0.1:${server.ports.grpc}${method}`;
+  const sent = { requests: size.calls, ...grpc };
+  return { server, run: async () => ({ checks: size.calls, load: await loadByH2load(url, files.unary, sent) }) };
+}
+
+async function streams(): Promise<Contest> {
+  const server = await start("sluice");
+  const url = `http://127.0.0.1:${server.ports.grpc}/sluice.v1.RateLimiter/CheckStream`;
+  const requests = Math.ceil(size.batches / messagesPerStream);
+  const perRequest = messagesPerStream * perBatch;
+  return {
+    server,
     run: async () => {
-      const requests = Math.ceil(size.batches / messagesPerStream);
-      const url = `http://127.0.0.1:${ports.grpc}/sluice.v1.RateLimiter/CheckStream`;
       const load = await loadByH2load(url, files.stream, { requests, connections: 2, streams: 2 });
-      const perRequest = messagesPerStream * perBatch;
       return { checks: requests * perRequest, load: { perSecond: load.perSecond * perRequest } };
     },
-  },
-  http: { server: servers.sluice, run: posts(ports.http!, files.one, 1) },
-  httpEcho: { server: servers.fastifyEcho, run: posts(servers.fastifyEcho.ports.http!, files.one, 1) },
-  httpBatch: { server: servers.sluice, run: posts(ports.http!, files.batch, perBatch) },
-  respCheck: { server: servers.sluice, run: commands("SLUICE.CHECK", "user=__rand_int__", "endpoint=/v1/orders") },
-  respThrottle: { server: servers.sluice, run: commands("CL.THROTTLE", "key:__rand_int__", "1000000", "1000000", "1") },
-  clientTogether: {
-    server: servers.sluice,
-    run: () => askTogether(ports.grpc!, size.checks),
-  },
-  clientOneByOne: {
-    server: servers.sluice,
-    run: () => askOneByOne(ports.grpc!, size.checks),
-  },
-} satisfies Readonly<Record<string, Omit<Contest, "name">>>;
+  };
+}
+
+async function posts(name: "sluice" | "fastify echo", script: string, perPost: number): Promise<Contest> {
+  const server = await start(name);
+  const url = `http://127.0.0.1:${server.ports.http}/v1/check`;
+  return {
+    server,
+    run: async () => {
+      const load = await loadByWrk(url, script, size.seconds, http.connections);
+      return {
+        checks: load.perSecond * size.seconds * perPost,
+        load: { ...load, perSecond: load.perSecond * perPost },
+      };
+    },
+  };
+}
+
+async function commands(...command: readonly string[]): Promise<Contest> {
+  const server = await start("sluice");
+  const { resp = 0 } = server.ports;
+  return {
+    server,
+    run: async () => ({ checks: size.commands, load: await loadByRedisBenchmark(resp, size.commands, command) }),
+  };
+}
+
+async function client(ask: typeof askTogether): Promise<Contest> {
+  const server = await start("sluice");
+  return { server, run: () => ask(server.ports.grpc!, size.checks) };
+}
+
+const contests = {
+  grpcUnary: await unary("sluice", "/sluice.v1.RateLimiter/Check"),
+  grpcEcho: await unary("grpc-js echo", "/bench.Echo/Check"),
+  grpcStream: await streams(),
+  http: await posts("sluice", files.one, 1),
+  httpEcho: await posts("fastify echo", files.one, 1),
+  httpBatch: await posts("sluice", files.batch, perBatch),
+  respCheck: await commands("SLUICE.CHECK", "user=__rand_int__", "endpoint=/v1/orders"),
+  respThrottle: await commands("CL.THROTTLE", "key:__rand_int__", "1000000", "1000000", "1"),
+  clientTogether: await client(askTogether),
+  clientOneByOne: await client(askOneByOne),
+};
 
 type Name = keyof typeof contests;
 const names = Object.keys(contests) as Name[];
@@ -146,7 +167,7 @@ try {
     }
   }
 } finally {
-  for (const server of Object.values(servers)) server.stop();
+  for (const server of started) server.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 

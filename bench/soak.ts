@@ -103,7 +103,7 @@ try {
     await loadByRedisBenchmark(resp!, calls, ["SLUICE.CHECK", "user=__rand_int__", "endpoint=/v1/elsewhere"]);
     for (const port of [http!, grpc!, resp!]) await sendNonsense(port, round);
     checks += calls + (calls / 20) * 64 + perSecond * 2 + calls * 2;
-    const { heapBytes, rssBytes } = await server.used();
+    const { heapBytes, rssBytes } = await server.used(true);
     samples.push({ minute: elapsed(), heapMiB: heapBytes / 2 ** 20, rssMiB: rssBytes / 2 ** 20 });
     const bar = "█".repeat(Math.round(Math.min(elapsed() / minutes, 1) * 30)).padEnd(30, "░");
     const { heapMiB, rssMiB } = samples.at(-1)!;

@@ -1,5 +1,5 @@
 // One server in a process of its own, so that its processor time is its own: `node served.ts <name>`. Tells the parent where it
-// listens, and answers every message with the processor time it has used and the memory it holds.
+// listens, and answers every message with the processor time it has used and the memory it holds, after a collection where that is asked for.
 import type { AddressInfo } from "node:net";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { CheckRequest } from "@sluice/protocol";
@@ -76,9 +76,9 @@ const serve = { sluice: () => serveSluice(policies), "grpc-js echo": serveGrpcEc
   name ?? ""
 ];
 if (serve === undefined) throw new Error(`there is no server ${name}`);
-process.on("message", () => {
+process.on("message", ({ afterCollection }: { afterCollection: boolean }) => {
+  if (afterCollection) globalThis.gc?.();
   const { user, system } = process.cpuUsage();
-  globalThis.gc?.();
   const { rss, heapUsed } = process.memoryUsage();
   process.send?.({ cpuUs: user + system, rssBytes: rss, heapBytes: heapUsed } satisfies Used);
 });

@@ -5,14 +5,19 @@ import type { Ports, Used } from "./served.ts";
 /** A server in a process of its own. */
 export interface Served {
   readonly ports: Ports;
-  used(): Promise<Used>;
+  /** What it has used; `afterCollection` for memory that is really in use. */
+  used(afterCollection?: boolean): Promise<Used>;
   stop(): void;
 }
 
 export async function startServed(name: string, ...args: readonly string[]): Promise<Served> {
   const child = fork(path.join(import.meta.dirname, "served.ts"), [name, ...args], { execArgv: ["--expose-gc"] });
   const ports = await ask<Ports>(child);
-  return { ports, used: () => ask<Used>(child, {}), stop: () => void child.kill() };
+  return {
+    ports,
+    used: (afterCollection = false) => ask<Used>(child, { afterCollection }),
+    stop: () => void child.kill(),
+  };
 }
 
 function ask<Answer>(child: ChildProcess, message?: object): Promise<Answer> {

@@ -104,8 +104,6 @@ async function createTransport(protocol: Protocol, service: Service, settings: S
       return createRespServer(service);
     case "grpc":
       return createGrpcServer({ ...service, envoyHeaders: settings.envoyHeaders });
-    default:
-      throw new Error(`${protocol} is not spoken yet`);
   }
 }
 

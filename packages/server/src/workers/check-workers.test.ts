@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startDaemon } from "../daemon.ts";
 import { parseSettings } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
 import { silentLog } from "../testing/test-service.ts";
-import { checkWorkers } from "./check-workers.ts";
+import { checkWorkers, countWorkers } from "./check-workers.ts";
 import type { WorkerLink } from "./worker-link.ts";
 
 let folder: string;
@@ -27,6 +27,13 @@ function settingsOf(env: Record<string, string>): Settings {
 
 const refusal = /SLUICE_WORKERS \(--workers\): counters in memory belong to one process/;
 const limits = "rate_limits:\n  - { name: p, scope: user, capacity: 5, refill_rate: 1 }\n";
+
+describe("how many workers there are", () => {
+  it("is what settings say, and for auto one per core", () => {
+    expect(countWorkers(settingsOf({}))).toBe(2);
+    expect(countWorkers(settingsOf({ SLUICE_WORKERS: "auto" }))).toBe(availableParallelism());
+  });
+});
 
 describe("whether there may be several workers", () => {
   it("is decided by settings, and by policy files where settings say nothing", async () => {
