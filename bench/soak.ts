@@ -50,7 +50,7 @@ const batch = CheckBatchRequest.fromPartial({
 const stream = file("stream.bin", framed(CheckBatchRequest.encode(batch).finish()));
 const post = file(
   "post.lua",
-  wrkScript('{"dimensions":{"tenant":"t","user":"user-%d","endpoint":"/v1/elsewhere"}}', 1_000_000),
+  wrkScript('{"dimensions":{"tenant":"t","user":"user-%d","endpoint":"/v1/elsewhere"}}', 20_000),
 );
 
 const server = await startServed("sluice", policies);

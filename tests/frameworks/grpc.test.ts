@@ -126,7 +126,7 @@ async function start(
       error === null ? resolve(bound) : reject(error),
     );
   });
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
   closing.push(
     () => server.forceShutdown(),
     () => client.close(),

@@ -174,7 +174,7 @@ describe.each([
 
 async function healthOf({ grpc }: Sluice): Promise<Health> {
   const { path, requestSerialize, responseDeserialize } = grpcService(HealthDefinition).check;
-  const client = new Client(grpc, credentials.createInsecure());
+  const client = new Client(grpc, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
   try {
     return await new Promise<Health>((resolve, reject) => {
       const deadline = Date.now() + 30_000;

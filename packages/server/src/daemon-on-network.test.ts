@@ -231,7 +231,9 @@ describe("a server on a network", () => {
     const sha256 = createHash("sha256").update("of-check").digest("hex");
     await writeFile(tokens, JSON.stringify({ tokens: [{ name: "check", role: "check", sha256 }] }));
     const { addresses, reload } = await start({ tokens });
-    const client = new Client(new URL(addresses.grpc[0]!).host, credentials.createInsecure());
+    const client = new Client(new URL(addresses.grpc[0]!).host, credentials.createInsecure(), {
+      "grpc.use_local_subchannel_pool": 1,
+    });
     const { path, requestSerialize, responseDeserialize } = grpcService(RateLimiterDefinition).checkStream;
     const metadata = new Metadata();
     metadata.set("authorization", "Bearer of-check");

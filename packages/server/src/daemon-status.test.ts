@@ -139,7 +139,9 @@ describe("traces of a server", () => {
 
   /** An empty message, which every protocol buffer may be. */
   async function callOverGrpc(daemon: Daemon, method: string): Promise<unknown> {
-    const client = new Client(daemon.addresses.grpc[0]!.replace("grpc://", ""), credentials.createInsecure());
+    const client = new Client(daemon.addresses.grpc[0]!.replace("grpc://", ""), credentials.createInsecure(), {
+      "grpc.use_local_subchannel_pool": 1,
+    });
     const metadata = new Metadata();
     metadata.set("traceparent", parent);
     const bytes = (one: Buffer): Buffer => one;

@@ -81,7 +81,11 @@ async function setUp(
     onWait: (event) => waits.push(event),
     ...options,
   });
-  const connected = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { interceptors: [interceptor] });
+  const connected = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    interceptors: [interceptor],
+    // A port that an earlier test had may come again, and with it what clients of one process remember of it.
+    "grpc.use_local_subchannel_pool": 1,
+  });
   client = connected;
   const ask = (request: string, deadline?: number): Promise<string | undefined> =>
     new Promise((resolve, reject) => {

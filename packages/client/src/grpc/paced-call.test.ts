@@ -93,7 +93,10 @@ async function startServer(answer: Ask = (request) => `answer to ${request}`, in
 }
 
 function connect(address: string, ...interceptors: Interceptor[]) {
-  const client = new Client(address, credentials.createInsecure(), { interceptors });
+  const client = new Client(address, credentials.createInsecure(), {
+    interceptors,
+    "grpc.use_local_subchannel_pool": 1,
+  });
   clean.push(() => client.close());
   const ask = (request: string, options: object = {}, metadata = new Metadata()) => {
     let cancel = (): void => undefined;

@@ -420,7 +420,7 @@ describe("addends", () => {
     const wrapped = [8, ...varint(hits)];
     const descriptor = [10, 3, 10, 1, 97, 26, wrapped.length, ...wrapped];
     const bytes = Buffer.from([10, 4, ...Buffer.from("shop"), 18, descriptor.length, ...descriptor]);
-    const client = new Client(listening.address, credentials.createInsecure());
+    const client = new Client(listening.address, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
     closing.push(() => client.close());
     const { path } = grpcService(RateLimitServiceDefinition).shouldRateLimit;
     const send = (body: Buffer) =>
