@@ -8,6 +8,7 @@ import { createLimiter } from "./create-limiter.ts";
 import type { Decision } from "./decision/decision.ts";
 import type { Limiter, TogetherOptions } from "./limiter.ts";
 import type { CheckRequest } from "./request/check-request.ts";
+import { failingCounters } from "./testing/failing-counters.ts";
 import { openLimiter as open, byUser as user } from "./testing/open-limiter.ts";
 
 const policies = [
@@ -194,20 +195,7 @@ describe("requests decided together", () => {
   });
 
   it("are each answered by their own policies while counters are away", async () => {
-    const away = async (): Promise<never> => {
-      throw new StoreUnavailable("storage_timeout");
-    };
-    const counters: CounterStore = {
-      local: false,
-      take: away,
-      peek: away,
-      give: away,
-      charge: away,
-      block: away,
-      reset: away,
-      read: away,
-      close: () => {},
-    };
+    const counters = failingCounters(() => new StoreUnavailable("storage_timeout"));
     const modes = ["open", "closed"].map((id) => ({
       id,
       match: { endpoint: `/${id}` },

@@ -7,6 +7,7 @@ import { createLimiter } from "./create-limiter.ts";
 import { SluiceError } from "./errors.ts";
 import { renderExplanation } from "./explain.ts";
 import type { CheckRequest } from "./request/check-request.ts";
+import { failingCounters } from "./testing/failing-counters.ts";
 import {
   onePolicy as one,
   openLimiter as open,
@@ -550,22 +551,7 @@ describe("counters elsewhere", () => {
 });
 
 describe("counters that fail", () => {
-  const failing = (error: unknown): CounterStore => {
-    const fail = async (): Promise<never> => {
-      throw error;
-    };
-    return {
-      local: false,
-      take: fail,
-      peek: fail,
-      give: fail,
-      charge: fail,
-      block: fail,
-      reset: fail,
-      read: fail,
-      close: async () => {},
-    };
-  };
+  const failing = (error: unknown): CounterStore => failingCounters(() => error);
   const policies = (onFailure: string): Record<string, unknown> => ({
     policies: [{ id: "p", on_failure: onFailure, limits: [{ by: "user", windows: "10/h" }] }],
   });

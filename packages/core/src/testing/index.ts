@@ -1,3 +1,4 @@
 export { type Conversation, conversationStartMs, conversations, type Deed, type Step } from "./conversations.ts";
 export { type ContractCase, counterStoreContract, type StoreUnderTest } from "./counter-store-contract.ts";
+export { failingCounters } from "./failing-counters.ts";
 export { compileTestLimit, policyOf, resolvedLimit, type TestLimit, windowOf } from "./test-limit.ts";

@@ -9,6 +9,7 @@ import {
   SluiceError,
   StoreUnavailable,
 } from "sluice";
+import { failingCounters } from "sluice/testing";
 import type { Access } from "../access/access.ts";
 import { permissionsOf, type Role, roles } from "../access/roles.ts";
 import type { ServiceOptions } from "../service/create-service.ts";
@@ -336,17 +337,5 @@ const tokensByRole: Access = {
   },
 };
 
-const fail = (): Promise<never> => Promise.reject(new StoreUnavailable("storage_timeout", "did not answer"));
-
 /** Stands for any store elsewhere in an outage. */
-const awayCounters: CounterStore = {
-  local: false,
-  take: fail,
-  peek: fail,
-  give: fail,
-  charge: fail,
-  block: fail,
-  reset: fail,
-  read: fail,
-  close() {},
-};
+const awayCounters: CounterStore = failingCounters(() => new StoreUnavailable("storage_timeout", "did not answer"));

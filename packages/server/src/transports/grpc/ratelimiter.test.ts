@@ -3,6 +3,7 @@ import { RateLimiterDefinition as sluice } from "@sluice/protocol";
 import { RateLimiterServiceDefinition as service } from "@sluice/protocol/ratelimiter";
 import { type CounterStore, createLimiter, type Limiter, ManualClock, MemoryCounters, StoreUnavailable } from "sluice";
 import { parsePolicyFiles } from "sluice/policy-text";
+import { failingCounters } from "sluice/testing";
 import { afterEach, describe, expect, it } from "vitest";
 import { connectForTest, type GrpcTestClient } from "../../testing/grpc-client.ts";
 import { createTestService, type ListeningTransport, listenForTest } from "../../testing/test-service.ts";
@@ -105,18 +106,7 @@ describe("ConsumeAndCheckLimit", () => {
   });
 
   it("lets pass while counters are away, and calls looking at them UNAVAILABLE", async () => {
-    const fail = (): Promise<never> => Promise.reject(new StoreUnavailable("storage_unavailable", "10.1.2.3 is away"));
-    await open({
-      local: false,
-      take: fail,
-      peek: fail,
-      give: fail,
-      charge: fail,
-      block: fail,
-      reset: fail,
-      read: fail,
-      close() {},
-    });
+    await open(failingCounters(() => new StoreUnavailable("storage_unavailable", "10.1.2.3 is away")));
     expect(await consume("user:1")).toMatchObject({ allowed: true });
     expect(await consume("vip:1")).toMatchObject({ allowed: true, limitingRateIndex: 0 });
     const error = await client.fail(service, "getBucketStatus", { domain: "shop", limitKey: "user:1" });

@@ -1,5 +1,6 @@
 import { connect } from "node:net";
-import { type CheckRequest, type CounterStore, createLimiter, StoreUnavailable } from "sluice";
+import { type CheckRequest, createLimiter, StoreUnavailable } from "sluice";
+import { failingCounters } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { PolicyStatus } from "../../policies/policy-reloader.ts";
 import { createDecide } from "../../service/decide.ts";
@@ -573,18 +574,7 @@ describe("health, policies and metrics", () => {
 
 describe("counters that are away", () => {
   /** Stands for any store elsewhere in an outage. */
-  const fail = (): Promise<never> => Promise.reject(error);
-  const counters: CounterStore = {
-    local: false,
-    take: fail,
-    peek: fail,
-    give: fail,
-    charge: fail,
-    block: fail,
-    reset: fail,
-    read: fail,
-    close() {},
-  };
+  const counters = failingCounters(() => error);
   const limitsOf = (id: string): Json => ({
     id,
     match: { endpoint: `/${id}` },

@@ -10,16 +10,9 @@ import {
 } from "@sluice/protocol/envoy";
 import { redis } from "@sluice/redis";
 import { startServer } from "@sluice/test-servers";
-import {
-  type CounterStore,
-  createLimiter,
-  type Limiter,
-  ManualClock,
-  MemoryCounters,
-  StoreUnavailable,
-  type TakeOptions,
-} from "sluice";
+import { type CounterStore, createLimiter, type Limiter, ManualClock, MemoryCounters, type TakeOptions } from "sluice";
 import { parsePolicyFiles } from "sluice/policy-text";
+import { failingCounters } from "sluice/testing";
 import { afterEach, describe, expect, it } from "vitest";
 import { connectForTest, type GrpcTestClient } from "../../../testing/grpc-client.ts";
 import { createTestService, type ListeningTransport, listenForTest } from "../../../testing/test-service.ts";
@@ -682,18 +675,7 @@ describe("a caller's deadline", () => {
 });
 
 describe("while counters are away", () => {
-  const away = (): Promise<never> => Promise.reject(new StoreUnavailable("storage_unavailable", "gone"));
-  const counters: CounterStore = {
-    local: false,
-    take: away,
-    peek: away,
-    give: away,
-    charge: away,
-    block: away,
-    reset: away,
-    read: away,
-    close() {},
-  };
+  const counters = failingCounters();
 
   it("answers OK where policies fail open, and UNAVAILABLE where one fails closed", async () => {
     const setting = await open({ counters });

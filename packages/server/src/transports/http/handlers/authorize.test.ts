@@ -1,4 +1,5 @@
-import { type CounterStore, createLimiter, StoreUnavailable } from "sluice";
+import { createLimiter } from "sluice";
+import { failingCounters } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type StartedHttp, startHttp } from "../testing/start-http.ts";
 
@@ -216,18 +217,7 @@ describe("the parameters of a sub-request", () => {
 });
 
 describe("counters that are away", () => {
-  const fail = (): Promise<never> => Promise.reject(new StoreUnavailable("storage_unavailable", "gone"));
-  const counters: CounterStore = {
-    local: false,
-    take: fail,
-    peek: fail,
-    give: fail,
-    charge: fail,
-    block: fail,
-    reset: fail,
-    read: fail,
-    close() {},
-  };
+  const counters = failingCounters();
 
   it("are told by 503 under policies that fail closed, which is a refusal, and pass under those that fail open", async () => {
     const limits = [{ by: ["user"], windows: ["4/h"] }];

@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { type CounterStore, createLimiter, type Limiter, ManualClock, MemoryCounters } from "sluice";
+import { type CounterStore, createLimiter, type Limiter, ManualClock } from "sluice";
+import { failingCounters } from "sluice/testing";
 import { describe, expect, it } from "vitest";
 import { createTestService } from "../../../testing/test-service.ts";
 import type { CommandContext } from "../command.ts";
@@ -241,20 +242,4 @@ describe("CL.THROTTLE", () => {
 });
 
 /** A store that is never there. */
-function away(): CounterStore {
-  const fail = async (): Promise<never> => {
-    throw new Error("nobody is there");
-  };
-  const memory = new MemoryCounters();
-  return {
-    local: false,
-    take: fail,
-    peek: fail,
-    give: fail,
-    charge: fail,
-    block: fail,
-    reset: fail,
-    read: fail,
-    close: async () => memory.close(),
-  };
-}
+const away = (): CounterStore => failingCounters(() => new Error("nobody is there"));
