@@ -13,7 +13,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { parseSettings } from "./settings/parse-settings.ts";
 import type { Settings } from "./settings/settings.ts";
-import type { Logger } from "./telemetry/logger.ts";
+import { createRecordingLog } from "./testing/recording-log.ts";
 
 const run = promisify(execFile);
 
@@ -47,12 +47,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const log = Object.fromEntries(
-  ["debug", "info", "warn", "error"].map((level) => [
-    level,
-    (_fields: unknown, message: string) => logged.push({ level, message }),
-  ]),
-) as unknown as Logger;
+const log = createRecordingLog(({ level, message }) => logged.push({ level, message }));
 
 async function start(flags: Partial<Record<keyof Settings, string>>): Promise<Daemon> {
   const reading = parseSettings({}, { httpPort: "0", grpcPort: "0", respPort: "0", ...flags });

@@ -12,7 +12,7 @@ import {
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { parseSettings } from "./settings/parse-settings.ts";
-import type { Logger } from "./telemetry/logger.ts";
+import { createRecordingLog } from "./testing/recording-log.ts";
 
 let folder: string;
 let file: string;
@@ -30,12 +30,7 @@ afterEach(async () => {
   for (const close of closing.reverse()) await close();
 });
 
-const log = Object.fromEntries(
-  ["debug", "info", "warn", "error"].map((level) => [
-    level,
-    (fields: Record<string, unknown>, message: string) => logged.push({ level, fields, message }),
-  ]),
-) as unknown as Logger;
+const log = createRecordingLog((line) => logged.push(line));
 
 const policies = `
 policies:

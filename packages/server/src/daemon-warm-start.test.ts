@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import { parseSettings } from "./settings/parse-settings.ts";
-import type { Logger } from "./telemetry/logger.ts";
+import { createRecordingLog } from "./testing/recording-log.ts";
 
 let folder: string;
 let file: string;
@@ -24,12 +24,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const log = Object.fromEntries(
-  ["debug", "info", "warn", "error"].map((level) => [
-    level,
-    (fields: Record<string, unknown>, message: string) => logged.push({ level, fields, message }),
-  ]),
-) as unknown as Logger;
+const log = createRecordingLog((line) => logged.push(line));
 
 const allowing = (limit: number): string =>
   `policies: [{ id: p, limits: [{ by: [user], windows: [${limit}/h] }], on_failure: open }]\n`;

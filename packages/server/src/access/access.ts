@@ -24,6 +24,9 @@ export const openAccess: Access = {
 
 const anonymous: Caller = { name: "anonymous", may: new Set<Permission>(["check", "read"]) };
 
+/** Who asks what needs no permission: nobody looks at their token. */
+export const unasked: Caller = { name: "anonymous", may: new Set() };
+
 /** Throws `permission_denied` where a caller may not do this. */
 export function demand(caller: Caller, permission: Permission): void {
   if (caller.may.has(permission)) return;

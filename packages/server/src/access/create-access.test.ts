@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { renderProblem, SluiceError } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseSettings } from "../settings/parse-settings.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import { createRecordingLog } from "../testing/recording-log.ts";
 import { demand } from "./access.ts";
 import { type CreateAccessOptions, createAccess, type RunningAccess } from "./create-access.ts";
 import { parseTokens } from "./parse-tokens.ts";
@@ -30,12 +30,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const log = Object.fromEntries(
-  ["debug", "info", "warn", "error"].map((level) => [
-    level,
-    (fields: Readonly<Record<string, unknown>>, message: string) => logged.push({ level, fields, message }),
-  ]),
-) as unknown as Logger;
+const log = createRecordingLog((line) => logged.push(line));
 
 const digestOf = (token: string): string => createHash("sha256").update(token).digest("hex");
 const entry = (name: string, role: string, more = ""): string =>

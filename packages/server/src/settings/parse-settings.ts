@@ -24,6 +24,7 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>,
   }
 
   const names = Object.keys(settingsTable) as (keyof Settings)[];
+  // Of the right type by the table, one by one; the compiler cannot follow that through a list.
   const settings = Object.fromEntries(names.map((name) => [name, read(name)])) as unknown as Settings;
   if (flags.config !== undefined && flags.config.trim() === "")
     problems.push({ path: ["--config"], message: "is empty; name a policy file or a folder of them" });

@@ -11,7 +11,7 @@ import { createCertificates, type IssuedCertificate, type TestCertificates } fro
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { parseSettings, SettingError } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import { createRecordingLog } from "../testing/recording-log.ts";
 import { createDoor, type Door, type DoorOptions, type ListenError } from "./door.ts";
 import { createTls, type Tls } from "./tls.ts";
 import type { Protocol } from "./transport.ts";
@@ -63,12 +63,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const log = Object.fromEntries(
-  ["debug", "info", "warn", "error"].map((level) => [
-    level,
-    (fields: Readonly<Record<string, unknown>>, message: string) => logged.push({ level, fields, message }),
-  ]),
-) as unknown as Logger;
+const log = createRecordingLog((line) => logged.push(line));
 
 /** Says back what it hears. */
 const echo = {

@@ -13,7 +13,7 @@ import {
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
 import { maxDeadlineMs } from "sluice";
-import { type Access, type Caller, demand } from "../../access/access.ts";
+import { type Access, type Caller, demand, unasked } from "../../access/access.ts";
 import { bearerTokenOf } from "../../access/bearer-token.ts";
 import type { Permission } from "../../access/roles.ts";
 import type { Service } from "../../service/service.ts";
@@ -185,9 +185,6 @@ function asTheyAre(bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** Who asks what needs no permission. */
-const nobody: Caller = { name: "anonymous", may: new Set() };
-
 /** Throws where nobody waits for the answer any more, or the caller may not ask. */
 function admit(
   call: { readonly metadata: Metadata; getDeadline(): Date | number },
@@ -197,7 +194,7 @@ function admit(
   const deadline = call.getDeadline();
   leftOf(deadline);
   return {
-    caller: needs === "nothing" ? nobody : identify(call.metadata, needs, access),
+    caller: needs === "nothing" ? unasked : identify(call.metadata, needs, access),
     get deadlineMs(): number | undefined {
       return leftOf(deadline);
     },

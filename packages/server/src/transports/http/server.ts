@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import type { Socket } from "node:net";
 import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { SluiceError } from "sluice";
-import { type Caller, demand } from "../../access/access.ts";
+import { type Caller, demand, unasked } from "../../access/access.ts";
 import { bearerTokenOf } from "../../access/bearer-token.ts";
 import type { RequestSpan, TraceCarrier } from "../../telemetry/tracing.ts";
 import type { Transport } from "../transport.ts";
@@ -122,7 +122,7 @@ export async function createHttpServer(context: HttpContext, options: HttpServer
       onRequest: (request, reply) => {
         if (context.tracing !== undefined)
           request.span = context.tracing.start("http", spanName, carrierOf(request.headers));
-        request.caller = needs === "nothing" ? nobody : context.access.identify(bearerTokenOf(request.headers));
+        request.caller = needs === "nothing" ? unasked : context.access.identify(bearerTokenOf(request.headers));
         if (needs !== "nothing") demand(request.caller, needs);
         if (bodies === undefined) answer(request, reply, undefined);
         else
@@ -171,9 +171,6 @@ function announcesBody(headers: IncomingHttpHeaders): boolean {
   const { "content-length": length, "transfer-encoding": encoding } = headers;
   return encoding !== undefined || (length !== undefined && length !== "0");
 }
-
-/** Who asks what needs no permission. */
-const nobody: Caller = { name: "anonymous", may: new Set() };
 
 const withoutHost: HttpResponse = errorResponse(
   renderErrorBody(400, "invalid_request", "the header Host is missing, which every HTTP/1.1 request has"),
