@@ -53,7 +53,7 @@ return { now_us, 0, foreign, 0 }
   },
   /** Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0. */
   charge: {
-    digest: "68725d8451e3d4c2dbc10c323bb4124ef3b98f25",
+    digest: "41452c3f6580701b4be91ef065882d1a66b83c5b",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -215,14 +215,14 @@ settle(counter, a)
 end
 return counter
 end
-local function clamp(counter, tolerance, furthest)
+local function clamp(counter, full, furthest)
 if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
-counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
+counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
 end
 end
 local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
-clamp(counter, b, c)
+clamp(counter, capacity, c)
 return counter.ahead + a <= b, counter.ahead, 0, 0, 0
 elseif kind == 3 then
 return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
@@ -545,7 +545,7 @@ return { now_us, 0, any }
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "1dd92f1307fa86d72331e2e93e5f1f33bdda5ea4",
+    digest: "d6202849f9ecc6a4dd27487fd063053679648bc1",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -707,14 +707,14 @@ settle(counter, a)
 end
 return counter
 end
-local function clamp(counter, tolerance, furthest)
+local function clamp(counter, full, furthest)
 if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
-counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
+counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
 end
 end
 local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
-clamp(counter, b, c)
+clamp(counter, capacity, c)
 return counter.ahead + a <= b, counter.ahead, 0, 0, 0
 elseif kind == 3 then
 return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
@@ -899,7 +899,7 @@ return reply
   },
   /** Takes costs from counters of arrival times, one window each: the commonest request, many at once. */
   takeArrivals: {
-    digest: "6d893704fd0279ba4f0aefad63c52067925a14f6",
+    digest: "9291ee99974df2620c75a5a8cf5d7cb09a231163",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -930,15 +930,16 @@ if not debt then return string.format('%.0f', arrival) end
 return string.format('-%.0f', arrival == 0 and span or arrival)
 end
 local call, try, byte = redis.call, redis.pcall, string.byte
-local worth_text, worth, tolerance, furthest, life = {}, {}, {}, {}, {}
+local worth_text, worth, full, tolerance, furthest, life = {}, {}, {}, {}, {}, {}
 local longest = 0
 for rate = 1, ARGV[3] + 0 do
-local first = 4 * rate
+local first = 5 * rate - 1
 worth_text[rate] = ARGV[first]
 worth[rate] = ARGV[first] + 0
-tolerance[rate] = ARGV[first + 1] + 0
-furthest[rate] = ARGV[first + 2] + 0
-life[rate] = ARGV[first + 3]
+full[rate] = ARGV[first + 1] + 0
+tolerance[rate] = ARGV[first + 2] + 0
+furthest[rate] = ARGV[first + 3] + 0
+life[rate] = ARGV[first + 4]
 if life[rate] + 0 > longest then longest = life[rate] + 0 end
 end
 local values = call('MGET', unpack(KEYS))
@@ -975,7 +976,7 @@ end
 end
 end
 local misfit = from > furthest[rate] and not (debt and from <= 2 * furthest[rate])
-if misfit then from, before = most, nil end
+if misfit then from, before = full[rate], nil end
 reply[i + 4] = from
 local after = from + worth[rate]
 if after <= most or misfit then
@@ -995,7 +996,7 @@ return reply
   },
   /** Takes requests of any windows, each of them all or nothing. */
   take: {
-    digest: "c559e193750be38895d3a105769c4d156b7af669",
+    digest: "489f69e4032d58edf4e315c7c4156c645bead7b0",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1157,14 +1158,14 @@ settle(counter, a)
 end
 return counter
 end
-local function clamp(counter, tolerance, furthest)
+local function clamp(counter, full, furthest)
 if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
-counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
+counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
 end
 end
 local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
-clamp(counter, b, c)
+clamp(counter, capacity, c)
 return counter.ahead + a <= b, counter.ahead, 0, 0, 0
 elseif kind == 3 then
 return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0

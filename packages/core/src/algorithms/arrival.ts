@@ -14,8 +14,8 @@ import type { WindowVerdict } from "./window-verdict.ts";
  * An arrival in the past is an idle counter, the same as an absent one.
  *
  * A debt (see `chargeArrival`) is stored as the negated instant. Without that mark an arrival further ahead than any limit
- * of the counter allows cannot come from one: it was lowered or the clock stepped back, and it is brought back to the
- * tolerance, a counter that is just used up. Nobody is locked out by an edit or a clock.
+ * of the counter allows cannot come from one: it was lowered or the clock stepped back, and it is brought back to what the
+ * whole burst is worth, a counter that is just used up. Nobody is locked out by an edit or a clock.
  */
 
 /** The instant nothing was ever counted. */
@@ -28,17 +28,18 @@ export function worthMs(window: CompiledWindow, cost: number): number {
 
 /**
  * Rounding up each cost would let a bucket of 3/s hold 2.999999 after a second, and refuse the third request. The
- * tolerance carries enough slack for about a thousand roundings: at most a microsecond, and never more than a
- * thousandth of one unit of cost.
+ * tolerance is what the burst is worth, and enough slack for about a thousand roundings: at most a microsecond, and never
+ * more than a thousandth of one unit of cost.
  */
 export function compileArrival(
   limit: number,
   perMs: number,
   burst: number,
-): { intervalMs: number; toleranceMs: number } {
+): { intervalMs: number; fullMs: number; toleranceMs: number } {
   const exactIntervalMs = perMs / limit;
   const slackMs = floorToGrid(Math.min(2 ** -10, exactIntervalMs / 1024));
-  return { intervalMs: ceilToGrid(exactIntervalMs), toleranceMs: ceilToGrid(burst * exactIntervalMs) + slackMs };
+  const fullMs = ceilToGrid((burst * perMs) / limit);
+  return { intervalMs: ceilToGrid(exactIntervalMs), fullMs, toleranceMs: fullMs + slackMs };
 }
 
 /** How far ahead of now an arrival is, as the limit sees it. */
@@ -46,11 +47,11 @@ export function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number
   if (arrivalMs >= 0) {
     const ahead = arrivalMs - nowMs;
     if (ahead <= 0) return 0;
-    return ahead <= window.furthestMs ? ahead : window.toleranceMs;
+    return ahead <= window.furthestMs ? ahead : window.fullMs;
   }
   const owed = -arrivalMs - nowMs;
   if (owed <= 0) return 0;
-  return owed <= 2 * window.furthestMs ? owed : window.toleranceMs;
+  return owed <= 2 * window.furthestMs ? owed : window.fullMs;
 }
 
 /**
@@ -60,7 +61,7 @@ export function aheadMs(window: CompiledWindow, arrivalMs: number, nowMs: number
  */
 export function broughtBack(window: CompiledWindow, arrivalMs: number, nowMs: number): number | undefined {
   const furthestMs = (arrivalMs < 0 ? 2 : 1) * window.furthestMs;
-  return Math.abs(arrivalMs) - nowMs > furthestMs ? nowMs + window.toleranceMs : undefined;
+  return Math.abs(arrivalMs) - nowMs > furthestMs ? nowMs + window.fullMs : undefined;
 }
 
 function left(window: CompiledWindow, aheadMs: number): number {

@@ -64,8 +64,10 @@ export function compileWindow(window: Window, algorithm: Algorithm, identity: st
   const { per } = window;
   const kind = kindOf(window, algorithm);
   const perMs = lengthOf(window);
-  const { intervalMs, toleranceMs } =
-    kind === "arrival" ? compileArrival(window.limit, perMs, window.burst) : { intervalMs: 0, toleranceMs: 0 };
+  const { intervalMs, fullMs, toleranceMs } =
+    kind === "arrival"
+      ? compileArrival(window.limit, perMs, window.burst)
+      : { intervalMs: 0, fullMs: 0, toleranceMs: 0 };
   hashText(identity, hash, identityKind);
   return {
     source: window,
@@ -74,6 +76,7 @@ export function compileWindow(window: Window, algorithm: Algorithm, identity: st
     capacity: window.burst,
     perMs,
     intervalMs,
+    fullMs,
     toleranceMs,
     furthestMs: toleranceMs,
     calendar: per.kind === "calendar" ? calendarOf(per.unit, per.timeZone) : undefined,

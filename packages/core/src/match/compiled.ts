@@ -24,6 +24,8 @@ export interface CompiledWindow {
   readonly perMs: number;
   /** arrival: the time one unit of cost is worth, rounded up to the time grid. */
   readonly intervalMs: number;
+  /** arrival: what the whole capacity is worth. */
+  readonly fullMs: number;
   /** arrival: how far ahead of now the theoretical arrival may be. */
   readonly toleranceMs: number;
   /**

@@ -490,8 +490,11 @@ export const counterStoreContract: readonly ContractCase[] = [
       const before = compileTestLimit({ algorithm, windows: [windowOf(1000, 60_000)] });
       const after = compileTestLimit({ algorithm, windows: [windowOf(10, 60_000)] });
       expectEqual((await store.take([resolvedLimit(before, "u", 1000)])).taken, true, "all of the old limit");
+      const seen = only(await store.peek([resolvedLimit(after, "u")]));
       const denied = only(await store.take([resolvedLimit(after, "u")]));
       expectEqual(denied.fits, "later", "the running counter counts under the new limit");
+      if (isBucket(algorithm))
+        expectEqual([seen.resetAfterMs, denied.resetAfterMs], [60_000, 60_000], "as just used up, to the millisecond");
       expectEqual(denied.retryAfterMs <= 120_000, true, "and is free again within two windows");
       await advance(denied.retryAfterMs);
       expectEqual((await store.take([resolvedLimit(after, "u")])).taken, true, "the wait that was told is the wait");

@@ -68,7 +68,7 @@ export function encodeArrivals(questions: readonly Question[], names: KeyNames, 
     checks[at++] = number;
   }
   const args: RedisArgument[] = [String(deadlineMs), checks, String(rates.length)];
-  for (const { worth, tolerance, furthest, life } of rates) args.push(worth, tolerance, furthest, life);
+  for (const { worth, full, tolerance, furthest, life } of rates) args.push(worth, full, tolerance, furthest, life);
   return { keys, args };
 }
 

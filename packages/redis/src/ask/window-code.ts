@@ -39,6 +39,7 @@ export interface RateArguments {
   readonly window: CompiledWindow;
   readonly cost: number;
   readonly worth: string;
+  readonly full: string;
   readonly tolerance: string;
   readonly furthest: string;
   readonly life: string;
@@ -72,7 +73,7 @@ function encodeWindow(window: CompiledWindow): WindowCode {
   return {
     kind: window.furthestMs > widestMs ? kindNumber.wideArrival : kindNumber.arrival,
     code,
-    capacity: Math.ceil(worthMs(window, window.capacity) * unitsPerMs),
+    capacity: Math.ceil(window.fullMs * unitsPerMs),
     tolerance: Math.ceil(window.toleranceMs * unitsPerMs),
     furthest: Math.ceil(window.furthestMs * unitsPerMs),
     lifeMs: 2 * Math.ceil(window.furthestMs) + 2 * minuteMs,
@@ -105,6 +106,7 @@ export function rateOf(window: CompiledWindow, code: WindowCode, cost: number): 
       window,
       cost,
       worth: cost > window.capacity ? neverText : String(worthOf(window, cost)),
+      full: String(code.capacity),
       tolerance: String(code.tolerance),
       furthest: String(code.furthest),
       life: String(code.lifeMs),

@@ -4,23 +4,24 @@
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the checks, two bytes each: number of its rate, number of its key
 --- ARGV[3]: how many rates there are
---- ARGV[4]: the rates, four arguments each: what the cost is worth, tolerance and furthest, in units of arrival time, and life
----          in milliseconds
+--- ARGV[4]: the rates, five arguments each: what the cost and what the whole capacity is worth, tolerance and furthest, in
+---          units of arrival time, and life in milliseconds
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, ahead… }: how far ahead of now each check found
 ---          its counter, in units. It was taken if ahead + worth is within the tolerance.
 --- include: server-time, refuse-when-late, arrival-units
 
 local call, try, byte = redis.call, redis.pcall, string.byte
 
-local worth_text, worth, tolerance, furthest, life = {}, {}, {}, {}, {}
+local worth_text, worth, full, tolerance, furthest, life = {}, {}, {}, {}, {}, {}
 local longest = 0
 for rate = 1, ARGV[3] + 0 do
-  local first = 4 * rate
+  local first = 5 * rate - 1
   worth_text[rate] = ARGV[first]
   worth[rate] = ARGV[first] + 0
-  tolerance[rate] = ARGV[first + 1] + 0
-  furthest[rate] = ARGV[first + 2] + 0
-  life[rate] = ARGV[first + 3]
+  full[rate] = ARGV[first + 1] + 0
+  tolerance[rate] = ARGV[first + 2] + 0
+  furthest[rate] = ARGV[first + 3] + 0
+  life[rate] = ARGV[first + 4]
   if life[rate] + 0 > longest then longest = life[rate] + 0 end
 end
 
@@ -68,7 +69,7 @@ for i = 1, #checks / 2 do
   -- Further ahead than any limit of the counter allows cannot be by one of them, or not by this clock, unless it is debt. It is
   -- brought back to just used up, for good: otherwise it would be so until that clock or that limit had caught up.
   local misfit = from > furthest[rate] and not (debt and from <= 2 * furthest[rate])
-  if misfit then from, before = most, nil end
+  if misfit then from, before = full[rate], nil end
   reply[i + 4] = from
   local after = from + worth[rate]
   if after <= most or misfit then

@@ -163,16 +163,16 @@ local function counter_of(kind, key, a, c, life_ms)
 end
 
 -- An arrival that no limit of the counter, or not this clock, can have left behind means: just used up.
-local function clamp(counter, tolerance, furthest)
+local function clamp(counter, full, furthest)
   if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
-    counter.ahead, counter.debt, counter.stored, counter.misfit = tolerance, nil, nil, true
+    counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
   end
 end
 
 -- Whether the cost fits, and how the window stands in four numbers for the reply. Brings a misfit back first.
 local function look(kind, counter, cost, capacity, a, b, c)
   if kind <= 2 then
-    clamp(counter, b, c)
+    clamp(counter, capacity, c)
     return counter.ahead + a <= b, counter.ahead, 0, 0, 0
   elseif kind == 3 then
     return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
