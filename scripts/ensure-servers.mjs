@@ -21,6 +21,7 @@ import { exitCodeOfSignal } from "./ensure-installed.mjs";
  * @property {string} name
  * @property {string} [package] absent: its name
  * @property {true} [debian] whether it must be Debian's own, for what Debian brings with it
+ * @property {string} [folders] a folder that has it by version, the newest of which is meant, in `bin`
  * @property {readonly string[]} versionArgs what makes it print its version
  * @property {RegExp} version major and minor in what it prints; another product under its name does not match
  * @property {readonly [major: number, minor: number]} oldest
@@ -68,6 +69,14 @@ export const programs = [
     versionArgs: ["-c", "import grpc; print('grpcio', grpc.__version__)"],
     version: /^grpcio (\d+)\.(\d+)/,
     oldest: [1, 51],
+  },
+  {
+    name: "postgres",
+    package: "postgresql",
+    folders: "/usr/lib/postgresql",
+    versionArgs: ["--version"],
+    version: /^postgres \(PostgreSQL\) (\d+)\.(\d+)/,
+    oldest: [15, 0],
   },
   // What benchmarks send load with.
   { name: "wrk", versionArgs: ["-v"], version: /^wrk (?:debian\/)?(\d+)\.(\d+)/, oldest: [4, 1] },
@@ -150,12 +159,22 @@ function packageOf({ name, package: brings = name }) {
 }
 
 /** @param {Program} program */
-function printedVersion({ name, versionArgs, debian }) {
-  const file = findProgram(name, debian ? systemFolders : undefined);
+function printedVersion({ name, versionArgs, debian, folders }) {
+  const file =
+    (folders && findProgram(name, newestFirst(folders))) ?? findProgram(name, debian ? systemFolders : undefined);
   if (file === undefined) return undefined;
   const { stdout, stderr } = spawnSync(file, versionArgs, { encoding: "utf8" });
   // nginx tells its version on stderr. It may not start at all; then it prints nothing.
   return stdout || stderr || "";
+}
+
+/**
+ * @param {string} folder
+ * @returns {string[]}
+ */
+function newestFirst(folder) {
+  const versions = existsSync(folder) ? readdirSync(folder).toSorted((one, other) => Number(other) - Number(one)) : [];
+  return versions.map((version) => path.join(folder, version, "bin"));
 }
 
 /** @param {string} name */

@@ -50,10 +50,15 @@ function readCodec(file) {
   // Namespaces that hold the names of an enum's numbers as types: of no use here, and not every tool can strip them.
   const erasable = text.replaceAll(/^export namespace \w+ \{\n(?: {2}export type .*\n)+\}\n\n?/gm, "");
   // Assigned to a plain object, an entry of this name would be lost without a word.
-  const guarded = erasable.replaceAll(
-    /^( *)(message\.dimensions\[(\w+)\.key\] = .*)$/gm,
-    '$1if ($3.key === "__proto__")\n$1  throw new globalThis.Error("dimensions.__proto__ is not a name that a dimension may have");\n$1$2',
-  );
+  const guarded = erasable
+    .replaceAll(
+      /^( *)(message\.dimensions\[(\w+)\.key\] = .*)$/gm,
+      '$1if ($3.key === "__proto__")\n$1  throw new globalThis.Error("dimensions.__proto__ is not a name that a dimension may have");\n$1$2',
+    )
+    .replaceAll(
+      /^( *)(message\.costMap\[(\w+)\.key\] = .*)$/gm,
+      '$1if ($3.key === "__proto__")\n$1  throw new globalThis.Error("cost_map.__proto__ is not an endpoint");\n$1$2',
+    );
   // A field that is undefined is as good as one that is left out, under exactOptionalPropertyTypes too.
   return guarded.replaceAll("[K in keyof T]?: DeepPartial<T[K]> }", "[K in keyof T]?: DeepPartial<T[K]> | undefined }");
 }

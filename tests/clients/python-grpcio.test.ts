@@ -71,6 +71,7 @@ describe("a client in Python that knows nothing but the address", () => {
       "grpc.health.v1.Health",
       "grpc.reflection.v1.ServerReflection",
       "ratelimiter.v1.RateLimiterService",
+      "sluice.v1.PolicyAdmin",
       "sluice.v1.RateLimiter",
     ]);
   });

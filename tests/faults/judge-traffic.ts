@@ -1,4 +1,4 @@
-import type { StoreUnavailableReason } from "sluice";
+import type { DegradedReason } from "sluice";
 import { type Bound, extraBursts, type Line, localBound, probeLines, sharedBounds } from "./fault-policies.ts";
 import type { StallMeter } from "./stall-meter.ts";
 import type { Checked } from "./traffic.ts";
@@ -21,11 +21,12 @@ export function isAdmitted(checked: Checked): boolean {
   return isAnswered(checked) && checked.decision!.allowed;
 }
 
-export function countDegraded(checks: readonly Checked[]): Record<StoreUnavailableReason, number> {
-  const counts: Record<StoreUnavailableReason, number> = {
+export function countDegraded(checks: readonly Checked[]): Record<DegradedReason, number> {
+  const counts: Record<DegradedReason, number> = {
     storage_timeout: 0,
     storage_unavailable: 0,
     storage_overloaded: 0,
+    kill_switch: 0,
   };
   for (const { decision } of checks) if (decision?.degraded !== undefined) counts[decision.degraded] += 1;
   return counts;

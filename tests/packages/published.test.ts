@@ -66,7 +66,7 @@ const examples = packages
   .filter(({ manifest }) => manifest.name !== "@sluice/server")
   .map(({ folder: home, manifest }) => {
     const page = readFileSync(path.join(repositoryRoot, home, "README.md"), "utf8");
-    return { name: manifest.name, ...findExample(page) };
+    return { name: manifest.name, engines: manifest.engines?.node ?? "", ...findExample(page) };
   });
 
 async function compileExamples(): Promise<void> {
@@ -183,7 +183,8 @@ describe.each(nodes)("on Node $version", ({ version, path: node }) => {
   });
 
   it("the examples on the packages' pages print what the pages say", async () => {
-    for (const { name, output } of examples) {
+    for (const { name, output, engines } of examples) {
+      if (!admits(engines, version)) continue;
       await server.command("FLUSHALL");
       expect(await equipped.run(node, [`compiled/${fileOf(name)}.js`]), name).toBe(output);
     }

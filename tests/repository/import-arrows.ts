@@ -24,6 +24,7 @@ export const arrows: readonly Arrows[] = [
     exceptions: { "packages/core/src/policy-text": ["yaml"], "packages/core/src/policy-file": ["node:fs"] },
   },
   { folder: "packages/redis", name: "@sluice/redis", packages: ["sluice"], outside: true },
+  { folder: "packages/sql", name: "@sluice/sql", packages: [], outside: true },
   { folder: "packages/protocol", name: "@sluice/protocol", packages: [], outside: true },
   { folder: "packages/client", name: "@sluice/client", packages: ["sluice", "@sluice/protocol"], outside: true },
   {
@@ -35,7 +36,7 @@ export const arrows: readonly Arrows[] = [
   {
     folder: "packages/server",
     name: "@sluice/server",
-    packages: ["sluice", "@sluice/redis", "@sluice/protocol"],
+    packages: ["sluice", "@sluice/redis", "@sluice/sql", "@sluice/protocol"],
     outside: true,
   },
   {

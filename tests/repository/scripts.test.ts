@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startArguments } from "../../scripts/start-arguments.mjs";
 import { repositoryRoot } from "./source-tree.ts";
 
 let folder: string;
@@ -37,17 +38,32 @@ function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<numb
 }
 
 async function printedUrl(): Promise<string> {
-  await expect.poll(() => printed, { timeout: 15_000, interval: 10 }).toMatch(/listens on http:\S+\n/);
+  await expect.poll(() => printed, { timeout: 60_000, interval: 10 }).toMatch(/listens on http:\S+\n/);
   return /listens on (\S+)/.exec(printed)![1]!;
 }
 
 describe("npm start", () => {
   it("serves, hands SIGTERM on, and ends with 0", async () => {
-    const ended = run(["scripts/start.mjs", "--port", "0"]);
+    const store = ["--store", `sqlite:${path.join(folder, "policies.db")}`, "--seed", "config/policies.yaml"];
+    const ended = run(["scripts/start.mjs", "--port", "0", "--admin-port", "0", ...store]);
     const ready = await fetch(`${await printedUrl()}/readyz`);
     expect(await ready.json()).toMatchObject({ status: "ready", policies: 4 });
+    expect(printed).toMatch(/first admin token/);
     child?.kill("SIGTERM");
     expect(await ended).toBe(0);
+  });
+
+  it("keeps policies in a store of the clone's own, unless told otherwise", () => {
+    const own = ["--store", "sqlite:/clone/.sluice/policies.db"];
+    const seed = ["--seed", "/clone/config/policies.yaml"];
+    const started = (args: readonly string[], env = {}) => startArguments(args, env, "/clone");
+    expect(started(["--port", "1"])).toEqual([...own, ...seed, "--port", "1"]);
+    expect(started(["--seed=x.yaml"])).toEqual([...own, "--seed=x.yaml"]);
+    expect(started([], { SLUICE_SEED: "x.yaml" })).toEqual(own);
+    for (const args of [["--config", "x.yaml"], ["--config=x.yaml"], ["--store", "sqlite:x"]])
+      expect(started(args)).toEqual(args);
+    for (const env of [{ RATE_LIMIT_CONFIG: "x.yaml" }, { SLUICE_STORE_URL: "sqlite:x" }])
+      expect(started([], env)).toEqual([]);
   });
 
   it("takes a relative path from where the user stands", async () => {

@@ -10,6 +10,9 @@ export interface Sluice {
   /** `127.0.0.1:34567` */
   readonly grpc: string;
   readonly respPort: number;
+  /** Where the control plane is; empty where there is none. */
+  readonly admin: string;
+  readonly pid: number;
   /** Whether it wants to be asked. False where it cannot be reached. */
   isReady(): Promise<boolean>;
   /** Resolves with the exit code. */
@@ -24,6 +27,7 @@ interface Listening {
   readonly http: readonly string[];
   readonly grpc: readonly string[];
   readonly resp: readonly string[];
+  readonly admin: readonly string[];
 }
 
 export async function startSluice(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Sluice> {
@@ -35,6 +39,7 @@ export async function startSluice(env: Readonly<Record<string, string>>, ...args
       SLUICE_HTTP_PORT: "0",
       SLUICE_GRPC_PORT: "0",
       SLUICE_RESP_PORT: "0",
+      SLUICE_ADMIN_PORT: "0",
       SLUICE_DEADLINE: "10s",
       ...env,
     },
@@ -68,6 +73,8 @@ export async function startSluice(env: Readonly<Record<string, string>>, ...args
     http,
     grpc: new URL(listening.grpc[0]!).host,
     respPort: Number(new URL(listening.resp[0]!).port),
+    admin: listening.admin[0] ?? "",
+    pid: child.pid!,
     isReady: () =>
       fetch(`${http}/readyz`, { headers: { connection: "close" } }).then(
         ({ ok }) => ok,

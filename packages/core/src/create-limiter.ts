@@ -21,15 +21,24 @@ import {
 } from "./decision/combine-outcomes.ts";
 import type { Decision, ShadowDenial } from "./decision/decision.ts";
 import { SubjectStates, untroubled } from "./decision/subject-states.ts";
-import { degradedDecision, refusedDecision, unlimitedDecision } from "./decision/uncounted-decision.ts";
+import { degradedDecision, forcedDecision, refusedDecision, unlimitedDecision } from "./decision/uncounted-decision.ts";
 import { SluiceError } from "./errors.ts";
 import { explain } from "./explain.ts";
 import { isLocalReceipt, LocalCounters } from "./failing/local-counters.ts";
 import { resolveLocal } from "./failing/resolve-local.ts";
-import type { Explanation, Limiter, LimiterOptions, SnapshotInfo, TogetherOptions } from "./limiter.ts";
+import type {
+  Explanation,
+  ForcedDecisions,
+  Limiter,
+  LimiterOptions,
+  ResetOptions,
+  SnapshotInfo,
+  TogetherOptions,
+} from "./limiter.ts";
 import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
 import { candidatesFor } from "./match/find-candidates.ts";
 import { onlyGivenLimit } from "./match/given-limits.ts";
+import { joinsTrialAt } from "./match/in-rollout.ts";
 import { joinResolutions } from "./match/join-resolutions.ts";
 import { type Refusal, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
@@ -60,11 +69,13 @@ class SluiceLimiter implements Limiter {
   readonly #states = new SubjectStates();
   readonly #previewCacheMs: number;
   readonly #onPreviewHit: (() => void) | undefined;
+  readonly #onTrial: LimiterOptions["onTrial"];
   readonly #ipv6PrefixBits: number;
   readonly #previews = new ExpiringMap<{ readonly answer: TakeAnswer; readonly askedMs: number }>(maxPreviews);
   /** For policies that fail `local`; there from the first outage on. */
   #local: LocalCounters | undefined;
   #snapshot: Snapshot;
+  #forced: (ForcedDecisions & { readonly endsMs: number }) | undefined;
 
   constructor(options: LimiterOptions) {
     this.#clock = options.clock ?? systemClock;
@@ -78,6 +89,7 @@ class SluiceLimiter implements Limiter {
       maxPreviewCacheMs,
     );
     this.#onPreviewHit = options.onPreviewHit;
+    this.#onTrial = options.onTrial;
     this.#snapshot = new Snapshot(policySetFrom(options.policies ?? { policies: [] }), 1, this.#ipv6PrefixBits);
   }
 
@@ -91,12 +103,32 @@ class SluiceLimiter implements Limiter {
     return this.#snapshot;
   }
 
+  force(forced: ForcedDecisions | undefined): void {
+    const leftMs = (forced?.untilMs ?? 0) - this.#clock.epochMs();
+    this.#forced = forced === undefined ? undefined : { ...forced, endsMs: this.#clock.nowMs() + leftMs };
+  }
+
+  get forced(): ForcedDecisions | undefined {
+    if (this.#forced === undefined) return undefined;
+    const { mode, untilMs, endsMs } = this.#forced;
+    // By the wall clock or by the steady one, whichever comes first.
+    if (this.#clock.epochMs() < untilMs && this.#clock.nowMs() < endsMs) return { mode, untilMs };
+    this.#forced = undefined;
+    return undefined;
+  }
+
+  /** Undefined where policies decide. */
+  #decideByForce(request: CheckRequest): Decision | undefined {
+    const forced = this.#forced === undefined ? undefined : this.forced;
+    return forced && forcedDecision(request, forced, this.#clock.epochMs());
+  }
+
   checkSync(request: CheckRequest): Decision {
     if (!this.counters.local) {
       throw new SluiceError("not_local", "checkSync needs counters in this process; use check, which waits for theirs");
     }
     validateRequest(request);
-    const simple = this.#checkSimple(request);
+    const simple = this.#decideByForce(request) ?? this.#checkSimple(request);
     if (simple !== undefined) return simple;
     const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
     let answer: TakeAnswer | undefined;
@@ -105,7 +137,7 @@ class SluiceLimiter implements Limiter {
     } catch (error) {
       return this.#withoutCounters(request, resolution, error);
     }
-    return this.#decision(request, resolution, answer);
+    return this.#decided(request, resolution, answer);
   }
 
   /**
@@ -163,11 +195,13 @@ class SluiceLimiter implements Limiter {
     try {
       if (this.counters.local) return Promise.resolve(this.checkSync(request));
       validateRequest(request);
+      const forced = this.#decideByForce(request);
+      if (forced !== undefined) return Promise.resolve(forced);
       const only = this.#findOnlyLimit(request);
       if (only !== undefined) return this.#checkSimpleElsewhere(request, only);
       const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
       return this.#askElsewhere(request, resolution).then(
-        (answer) => this.#decision(request, resolution, answer),
+        (answer) => this.#decided(request, resolution, answer),
         (error: unknown) => this.#withoutCounters(request, resolution, error),
       );
     } catch (error) {
@@ -181,10 +215,15 @@ class SluiceLimiter implements Limiter {
   ): readonly Decision[] | Promise<readonly Decision[]> {
     validateRequest(options);
     const parts = requests.map((request, i) => partOf(request, options, i));
+    const { forced } = this;
+    if (forced !== undefined) {
+      const decisions = parts.map((part) => forcedDecision(part, forced, this.#clock.epochMs()));
+      return this.counters.local ? decisions : Promise.resolve(decisions);
+    }
     const resolutions = parts.map((part) => resolve(this.#snapshot, this.subjects, part, this.#epochMs));
     const { limits, places } = joinResolutions(resolutions, (i) => parts[i]!.cost === 0);
     const decisions = (answer: TakeAnswer | undefined): readonly Decision[] =>
-      parts.map((part, i) => this.#decision(part, resolutions[i]!, answer && answerAt(answer, places[i]!)));
+      parts.map((part, i) => this.#decided(part, resolutions[i]!, answer && answerAt(answer, places[i]!)));
     const withoutCounters = (error: unknown): readonly Decision[] =>
       parts.map((part, i) => this.#withoutCounters(part, resolutions[i]!, error));
     // Where one is denied by name nothing is taken, but the others still tell how they stand.
@@ -241,11 +280,12 @@ class SluiceLimiter implements Limiter {
     this.#previews.clear();
   }
 
-  async reset(request: CheckRequest): Promise<void> {
+  async reset(request: CheckRequest, { by }: ResetOptions = {}): Promise<void> {
     const resolution = this.#resolve(request);
-    const { limits } = resolution;
+    const isMeant = ({ limit }: ResolvedLimit): boolean => by === undefined || isSameList(limit.source.by, by);
+    const limits = resolution.limits.filter(isMeant);
     if (limits.length > 0) await orUnavailable(() => this.counters.reset(limits));
-    this.#local?.reset(resolveLocal(resolution).limits);
+    this.#local?.reset(resolveLocal(resolution).limits.filter(isMeant));
     this.#previews.clear();
   }
 
@@ -256,7 +296,7 @@ class SluiceLimiter implements Limiter {
       answer: await this.#ask(asked, resolution),
       readings: await Promise.all(resolution.limits.map((limit) => this.counters.read(limit))),
     }));
-    const decision = this.#decision(asked, resolution, answer);
+    const decision = this.#decideByForce(asked) ?? this.#decision(asked, resolution, answer);
     return explain(this.#snapshot, request, resolution, readings, decision, this.#epochMs);
   }
 
@@ -337,6 +377,35 @@ class SluiceLimiter implements Limiter {
   #localCounters(): LocalCounters {
     this.#local ??= new LocalCounters(this.#clock);
     return this.#local;
+  }
+
+  /** The decision, of which trials hear. */
+  #decided(request: CheckRequest, resolution: Resolution, answer: TakeAnswer | undefined): Decision {
+    if (
+      this.#onTrial !== undefined &&
+      this.#snapshot.hasTrials &&
+      request.preview !== true &&
+      answer?.replayed !== true
+    )
+      this.#tellTrials(request, resolution, answer);
+    return this.#decision(request, resolution, answer);
+  }
+
+  #tellTrials(
+    { dimensions = noDimensions }: CheckRequest,
+    { applied, limits, refusals }: Resolution,
+    answer: TakeAnswer | undefined,
+  ): void {
+    const refused = isRefused(refusals);
+    for (const { policy } of applied) {
+      if (policy.trial === undefined) continue;
+      const refusing = refusals.some((refusal) => refusal.policy.policy === policy);
+      // Where another policy denies by name no counter was asked.
+      if (refused && !refusing) continue;
+      const denied =
+        refusing || limits.some(({ limit }, i) => limit.policy === policy && answer?.outcomes[i]?.fits !== "now");
+      this.#onTrial!(policy, joinsTrialAt(policy, policy.trial, dimensions), denied);
+    }
   }
 
   #decision(request: CheckRequest, resolution: Resolution, answer: TakeAnswer | undefined): Decision {
@@ -467,6 +536,10 @@ function checkBlockMs(forMs: number): void {
   if (Number.isInteger(forMs) && forMs >= 1 && forMs <= maxBlockMs) return;
   const message = `must be a whole number of milliseconds from 1 to ${maxBlockMs}, not ${String(forMs)}`;
   throw new SluiceError("invalid_request", `forMs ${message}`, [{ path: ["forMs"], message }]);
+}
+
+function isSameList(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((name, i) => name === other[i]);
 }
 
 /** Nothing would look for the block: that is told rather than done. */

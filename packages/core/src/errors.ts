@@ -10,11 +10,16 @@ export const errorCodes = [
   "not_local",
   "body_too_large",
   "not_found",
+  "resource_not_found",
+  "version_conflict",
+  "already_exists",
+  "rate_limited",
   "unauthenticated",
   "permission_denied",
   "not_ready",
   "overloaded",
   "store_unavailable",
+  "policy_store_unavailable",
   "internal",
 ] as const;
 

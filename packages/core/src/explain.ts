@@ -116,7 +116,7 @@ function whyItDoesNot(
 ): string {
   if (request.policies !== undefined) return "not asked for by name";
   const dimensions = request.dimensions ?? {};
-  const { match, rollout, validFromMs, id } = policy.policy;
+  const { match, rollout, trial, validFromMs, id, version } = policy.policy;
   switch (whyNot(policy, dimensions, epochMs)) {
     case "method":
       return `wants method ${match.methods.join(" or ")}, not ${rawDimension(dimensions, "method") || "none"}`;
@@ -130,6 +130,8 @@ function whyItDoesNot(
       return `valid only from ${new Date(validFromMs!).toISOString()}`;
     case "rollout":
       return `rolled out to ${rollout!.percent} % by ${rollout!.by}: not this one yet`;
+    case "trial":
+      return `version ${version} is for ${trial!.side === "new" ? `${trial!.percent} %` : "the others"} by ${trial!.by}: not this one`;
     case undefined: {
       const by = resolution.applied.find((one) => one.enforced && one.policy.replaces.includes(id));
       return `replaced by ${by?.policy.id ?? "another policy"}`;

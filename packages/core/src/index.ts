@@ -32,6 +32,7 @@ export {
 export type * from "./limiter.ts";
 export type { CalendarWindow, CompiledLimit, CompiledWindow, CounterKind } from "./match/compiled.ts";
 export { type FoundDescriptor, findDescriptor, hasDescriptors } from "./match/find-descriptor.ts";
+export { inRollout } from "./match/in-rollout.ts";
 export type * from "./policy/descriptor.ts";
 export { lintPolicies } from "./policy/lint-policies.ts";
 export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
@@ -71,6 +72,7 @@ export {
   type Shape,
   text,
 } from "./shape/shape.ts";
+export { canonicalValue } from "./subject/canonical-value.ts";
 export { type CidrSet, createCidrSet, parseCidr } from "./subject/cidr-set.ts";
 export { type ClientIpQuestion, findClientIp, type TrustedProxies } from "./subject/client-ip.ts";
 export { type IpAddress, ipSubject, parseIp, renderIp } from "./subject/ip-address.ts";

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { CounterStore, Receipt, WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
-import type { PolicySet } from "./policy/policy.ts";
+import type { Policy, PolicySet } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import type { SubjectDirectory } from "./subject/subject-directory.ts";
 
@@ -16,12 +16,30 @@ export interface LimiterOptions {
   readonly ipv6PrefixBits?: number;
   /** How long a preview may be answered from memory. 0 … 50; absent: 50, and 0 where counters are local. */
   readonly previewCacheMs?: number;
+  /**
+   * Hears of each decision by a policy that two versions of are in force (`Policy.trial`): by which, of a subject that joins the
+   * trial at which step, and whether that version denies. Previews, replays and what counters could not be asked for are left out.
+   */
+  readonly onTrial?: ((policy: Policy, step: number, denied: boolean) => void) | undefined;
   /** Hears of every preview that was answered from memory. */
   readonly onPreviewHit?: (() => void) | undefined;
 }
 
 /** What is asked of several requests together. */
 export type TogetherOptions = Pick<CheckRequest, "id" | "idTtlMs" | "preview" | "deadlineMs">;
+
+export interface ResetOptions {
+  /** Only counters of limits by exactly these dimensions. Absent: all that the request would be counted in. */
+  readonly by?: readonly string[] | undefined;
+}
+
+/** How every check is decided, in an emergency. */
+export interface ForcedDecisions {
+  /** Allowed; or denied, as if counters were away and every policy failed closed. */
+  readonly mode: "open" | "closed";
+  /** Epoch milliseconds. */
+  readonly untilMs: number;
+}
 
 /** Policies at one generation: replaced whole, never edited. */
 export interface SnapshotInfo {
@@ -65,11 +83,18 @@ export interface Limiter {
    */
   block(request: CheckRequest, forMs: number): Promise<void>;
   /** Forgets the counters that this request would be counted in, and lifts their blocks. */
-  reset(request: CheckRequest): Promise<void>;
+  reset(request: CheckRequest, options?: ResetOptions): Promise<void>;
   /** Decides as a preview, and tells how the answer comes about. */
   explain(request: CheckRequest): Promise<Explanation>;
   /** Replaces every policy at once. Requests already being decided finish under the old ones. */
   usePolicies(policies: PolicySet | Readonly<Record<string, unknown>>): SnapshotInfo;
+  /**
+   * Decides every check alike until then, without asking policies or counters; undefined: as policies say again. It ends by
+   * itself, whatever becomes of the clock: never later than it would from now.
+   */
+  force(forced: ForcedDecisions | undefined): void;
+  /** Undefined from the moment that it ends. */
+  readonly forced: ForcedDecisions | undefined;
   readonly snapshot: SnapshotInfo;
   readonly counters: CounterStore;
   readonly subjects: SubjectDirectory;

@@ -1,4 +1,13 @@
 export {
+  FailPolicy,
+  ListPoliciesRequest,
+  Policy,
+  PolicyAck,
+  PolicyAdminDefinition,
+  PolicyWindow,
+  RuleType,
+} from "./generated/sluice/v1/policy_admin.ts";
+export {
   CalendarUnit,
   ChargeRequest,
   ChargeResponse,

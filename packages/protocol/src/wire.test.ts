@@ -7,7 +7,7 @@ import {
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { CheckRequest, grpcService, RateLimiterDefinition } from "./index.ts";
+import { CheckRequest, grpcService, Policy, RateLimiterDefinition } from "./index.ts";
 import { fileDescriptors } from "./reflection.ts";
 
 const files = fileDescriptors.map(({ base64 }) => fromBinary(FileDescriptorProtoSchema, Buffer.from(base64, "base64")));
@@ -163,6 +163,45 @@ describe("numbers and types on the wire", () => {
       "reset_at",
       "retry_after",
     ]);
+  });
+
+  it("of a policy are in the order in which they were written down, with ours behind them", () => {
+    expect(methodsOf("sluice.v1").filter((method) => method.startsWith("PolicyAdmin."))).toEqual([
+      "PolicyAdmin.ConfigurePolicy Policy PolicyAck",
+      "PolicyAdmin.ListPolicies ListPoliciesRequest Policy",
+    ]);
+    const fields = fieldsOf("sluice.v1").filter((field) => /^Policy(Window)?\.(?!CostMapEntry)/.test(field));
+    expect(fields).toEqual([
+      "Policy.policy_id = 1 string",
+      "Policy.version = 2 int64",
+      "Policy.rule_type = 3 RuleType",
+      "Policy.windows = 4 repeated PolicyWindow",
+      "Policy.dimensions = 5 repeated string",
+      "Policy.fail_policy = 6 FailPolicy",
+      "Policy.cost_map = 7 repeated CostMapEntry",
+      "Policy.owner_team = 8 string",
+      "Policy.created_at = 9 Timestamp",
+      "Policy.valid_from = 10 Timestamp",
+      "Policy.rollout_pct = 11 optional double",
+      "Policy.document_json = 12 string",
+      "Policy.dry_run = 13 bool",
+      "Policy.why = 14 string",
+      "Policy.domain = 15 string",
+      "Policy.fields_complete = 16 bool",
+      "PolicyWindow.span_ms = 1 int64",
+      "PolicyWindow.limit = 2 double",
+      "PolicyWindow.burst = 3 optional double",
+    ]);
+  });
+
+  it("has no cost for an endpoint that is none", () => {
+    const bytes = Policy.encode(Policy.fromPartial({ costMap: { "/embed": 3 } })).finish();
+    expect(Policy.decode(bytes).costMap).toEqual({ "/embed": 3 });
+    const hidden = Buffer.from(bytes).toString("latin1").replace("\x0a\x06/embed", "\x0a\x09__proto__");
+    // Three characters more in the key, in the entry.
+    const longer = Buffer.from(hidden, "latin1");
+    longer[1]! += 3;
+    expect(() => Policy.decode(longer)).toThrow("cost_map.__proto__");
   });
 
   it("of health and reflection are gRPC's", () => {

@@ -271,6 +271,7 @@ describe("a server on a network", () => {
     expect(addresses).toEqual({
       http: [`unix:${paths.httpSocket}`],
       grpc: [`unix:${paths.grpcSocket}`],
+      admin: [],
       resp: [`unix:${paths.respSocket}`],
     });
     const { stdout } = await run("curl", ["--silent", "--unix-socket", paths.httpSocket, "http://localhost/livez"]);

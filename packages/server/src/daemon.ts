@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLimiter, type Limiter, parsePolicies } from "sluice";
+import { createLimiter, type Limiter, type PolicySet, parsePolicies } from "sluice";
 import type { ParsedPolicyFiles } from "sluice/policy-text";
 import { createAccess } from "./access/create-access.ts";
 import { openCounters } from "./counters/open-counters.ts";
@@ -12,6 +12,9 @@ import {
   type PolicyStatus,
 } from "./policies/policy-reloader.ts";
 import type { WatchOptions } from "./policies/watch-policy-files.ts";
+import { type FirstToken, joinStore } from "./propagation/join-store.ts";
+import { openStore } from "./propagation/open-store.ts";
+import { createPoliciesInForce } from "./propagation/policies-in-force.ts";
 import { createService } from "./service/create-service.ts";
 import { createDecide } from "./service/decide.ts";
 import type { Settings } from "./settings/settings.ts";
@@ -36,6 +39,10 @@ export interface Daemon {
   readonly limiter: Limiter;
   /** Where counters are: `memory`, or the servers' address without user and password. */
   readonly countersAt: string;
+  /** Where the policy store is, without user and password; undefined where there is none. */
+  readonly storeAt: string | undefined;
+  /** The first admin token of the policy store, where this start made it. */
+  readonly firstToken: FirstToken | undefined;
   /** Reads policies, tokens and certificates again, as after SIGHUP. */
   reload(): Promise<void>;
   /**
@@ -88,6 +95,9 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     digest: loaded.digest,
     takenUpMs: startedAtMs,
   };
+  const { store: url } = settings;
+  const openedStore = url === undefined ? undefined : await openStore({ url, settings, keeper, log });
+  opened.push(() => openedStore?.tallies.close().then(() => openedStore.store.close()));
   const counters = await openCounters({ settings, runtime, log });
   opened.push(
     () => counters.store.close(),
@@ -99,8 +109,24 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     counters: counters.store,
     ipv6PrefixBits: settings.ipv6PrefixBits,
     onPreviewHit: () => ownMetrics.countPreviewHit(),
+    onTrial: openedStore?.tallies.onTrial,
     ...previewCacheOf(loaded, counters.store.local),
   });
+  const policies = createPoliciesInForce({
+    limiter,
+    files: loaded.policySet,
+    precedence: settings.precedence,
+    log,
+    onUsed: (policySet) => metrics.usePolicies(policySet),
+  });
+  const node =
+    openedStore &&
+    (await joinStore({
+      ...{ opened: openedStore, settings, runtime, limiter, policies, keeper, log },
+      startedMs: startedAtMs,
+      worker: worker?.number,
+    }));
+  opened.push(() => node?.close());
   const tracing = await openTracing(settings, log, counters.store.local, worker?.number);
   opened.push(() => tracing?.close(0));
   const ownMetrics = createMetrics({
@@ -110,6 +136,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     sources: {
       ...counters.figures,
       generation: () => limiter.snapshot.generation,
+      store: node?.figures,
       pending: () => service.decide.pending,
       connections: () => transports.connections,
       spans: tracing && (() => tracing.spans),
@@ -122,8 +149,10 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
   const metrics = worker === undefined ? ownMetrics : metricsOfAll(ownMetrics, worker);
   metrics.usePolicies(loaded.policySet);
   if (refused !== undefined) metrics.startStale();
-  const access = await createAccess(settings, log, { onRefused: () => metrics.countError("unauthenticated") });
-  opened.push(() => access.close());
+  const known = await createAccess(settings, log, { onRefused: () => metrics.countError("unauthenticated") });
+  opened.push(() => known.close());
+  await node?.start(known);
+  const access = node === undefined ? known : node.watch(known);
   let accepting = true;
   let reloader: PolicyReloader | undefined;
   let refreshing: Promise<void> | undefined;
@@ -142,6 +171,8 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     accepting: () => accepting,
     policyStatus,
     countersStatus: () => counters.status(),
+    storeStatus: () => node?.report(),
+    control: node?.control,
     status: () =>
       readServerStatus({
         version,
@@ -152,6 +183,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
         policyPath: settings.config,
         policyStatus,
         policyOrigin: () => origin,
+        store: () => node?.report(),
         counters,
         pending: () => service.decide.pending,
         maxPending: settings.maxPending,
@@ -179,6 +211,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     access.close();
     capacityLog.close();
     counters.stop();
+    await node?.close();
     await limiter.close();
     await Promise.all([keeper.close(), tracing?.close()]);
   }
@@ -201,7 +234,11 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
       keep(taken);
     };
     if (files !== undefined) keep(files);
-    reloader = await createPolicyReloader({ path, loaded, refused, limiter, log, metrics, onTakenUp, ...watch });
+    const limiterOfFiles = { usePolicies: (policySet: PolicySet) => policies.useFiles(policySet) };
+    reloader = await createPolicyReloader({
+      ...{ path, loaded, refused, limiter: limiterOfFiles, log, metrics, onTakenUp },
+      ...watch,
+    });
   }
   const capacityLog = createCapacityLog({ nearLimits: metrics.nearLimits, shed: () => metrics.refused.shed }, log);
   let closing: Promise<void> | undefined;
@@ -212,11 +249,13 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     get countersAt(): string {
       return counters.where;
     },
+    storeAt: openedStore?.store.where,
+    firstToken: node?.firstToken,
     async reload(): Promise<void> {
       refreshing = undefined;
       await reloader?.reload();
       await (refreshing ?? counters.refresh(runtime));
-      await Promise.all([access.reload(), transports.reload()]);
+      await Promise.all([access.reload(), transports.reload(), node?.look()]);
     },
     close: () => (closing ??= close()),
   };

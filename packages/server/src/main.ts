@@ -20,7 +20,14 @@ const { runProgram } = await import("./program.ts");
 process.exitCode = await runProgram({
   args: process.argv.slice(2),
   env: process.env,
-  terminal: { stdout: process.stdout, stderr: process.stderr },
+  terminal: {
+    stdout: process.stdout,
+    stderr: process.stderr,
+    // Opened by those who read it.
+    get stdin() {
+      return process.stdin;
+    },
+  },
   signals,
   hangUp,
 });

@@ -81,11 +81,23 @@ describe("sluice", () => {
   });
 
   it("has help with examples for every command", async () => {
-    for (const command of ["serve", "check", "explain", "policy lint", "token make"]) {
+    const walk = async (command: string): Promise<readonly string[]> => {
       const { code, out } = await run(`${command} --help`);
       expect(code, command).toBe(0);
-      expect(out, command).toMatch(/Examples?:\n {2}sluice /);
-    }
+      const [, list = ""] = /^Commands:\n((?: .*\n)+)/m.exec(out) ?? [];
+      const words = [...list.matchAll(/^ {2}([a-z][\w-]*)/gm)]
+        .map(([, word]) => word!)
+        .filter((word) => word !== "help");
+      if (words.length === 0)
+        expect(out, command).toMatch(new RegExp(`Examples?:\\n {2}(\\w+=\\S* )*sluice ${command}\\b`));
+      const below = await Promise.all(words.map((word) => walk(`${command} ${word}`.trim())));
+      return words.length === 0 ? [command] : below.flat();
+    };
+    const commands = await walk("");
+    expect(commands).toEqual(
+      expect.arrayContaining(["serve", "policy lint", "policy apply", "kill-switch on", "audit"]),
+    );
+    expect(commands.length).toBeGreaterThan(25);
     expect((await run("serve --help")).out).toMatch(/--port <number>.*\n?.*SLUICE_HTTP_PORT.*8080/);
   });
 
@@ -288,16 +300,20 @@ describe("sluice policy lint", () => {
 });
 
 describe("sluice token", () => {
-  it("makes a token by its name and role, and says what is missing", async () => {
-    expect(await run("token make --name gateway --role check")).toMatchObject({
+  it("makes an entry of a file by name and role, and says what is missing", async () => {
+    expect(await run("token make --name gateway --role check --entry")).toMatchObject({
       code: 0,
       out: expect.stringMatching(/^slu_[\w-]{43}\n$/),
       err: expect.stringContaining("role: check"),
     });
     expect(await run("token make --name gateway")).toMatchObject({ code: 2, err: expect.stringContaining("--role") });
-    expect(await run("token make --name gateway --role king")).toMatchObject({
+    expect(await run("token make --name gateway --role king --entry")).toMatchObject({
       code: 2,
-      err: expect.stringContaining("check, viewer, operator, admin"),
+      err: expect.stringContaining("check, viewer, editor, operator, admin"),
+    });
+    expect(await run("token make --name gateway --role check --entry --why so")).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--why is for tokens in the policy store"),
     });
   });
 });

@@ -3,13 +3,17 @@ import { SluiceError, StoreUnavailable } from "sluice";
 import { isInTheClear } from "./commands/ask-server.ts";
 import { check } from "./commands/check.ts";
 import type { CheckOptions } from "./commands/check-options.ts";
+import type { RunOnControlPlane } from "./commands/control/control-command.ts";
+import { openControlSession } from "./commands/control/control-session.ts";
+import { addOperationCommands } from "./commands/control/operation-commands.ts";
+import { addPolicyCommands } from "./commands/control/policy-commands.ts";
+import { addTokenCommands } from "./commands/control/token-commands.ts";
 import { explain } from "./commands/explain.ts";
 import { type LintOptions, policyLint } from "./commands/policy-lint.ts";
 import { reset } from "./commands/reset.ts";
 import { serve } from "./commands/serve.ts";
 import { status } from "./commands/status.ts";
 import { CommandError, type ExitCode, type Terminal } from "./commands/terminal.ts";
-import { type TokenMakeOptions, tokenMake } from "./commands/token-make.ts";
 import type { HangUp, Signals } from "./early-signals.ts";
 import { renderPolicyProblem } from "./policies/render-policy-problem.ts";
 import { parseSettings, renderSettingProblems, SettingError, type SettingsReading } from "./settings/parse-settings.ts";
@@ -38,7 +42,7 @@ export async function runProgram(world: World): Promise<ExitCode> {
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     world.terminal.stderr.write(renderFailure(error));
-    return 2;
+    return error instanceof CommandError ? error.exitCode : 2;
   }
 }
 
@@ -53,6 +57,8 @@ function createProgram(world: World, finish: (code: ExitCode) => void): Command 
     .helpOption("-h, --help", "print this")
     .helpCommand("help [command]", "print the help of a command")
     .addHelpText("after", `\nStart with: sluice serve --config policies.yaml\n${exitCodes}`)
+    // What follows a command is its own: `policy get ID --version 3` does not ask for ours.
+    .enablePositionalOptions()
     .showHelpAfterError("(sluice --help tells what there is)")
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
@@ -148,9 +154,8 @@ Example:
       finish(await reset(words, options, { server: options.server, token: tokenFor(options.server, world) }, terminal)),
     );
 
-  program
-    .command("policy")
-    .description("Work with policy files.")
+  const policy = program.command("policy").description("Work with policies: files, and the policy store.");
+  policy
     .command("lint <path...>")
     .description("Report everything wrong or surprising in policy files. Each path is a file, or a folder of files.")
     .option("--json", "print JSON")
@@ -158,17 +163,12 @@ Example:
     .addHelpText("after", `\nExample:\n  sluice policy lint policies.yaml\n${exitCodes}`)
     .action(async (paths: string[], options: LintOptions) => finish(await policyLint(paths, options, terminal)));
 
-  program
-    .command("token")
-    .description("Work with bearer tokens.")
-    .command("make")
-    .description("Make a token, shown this once, and the entry by which a server knows it.")
-    .requiredOption("--name <name>", "who will use it; stands in logs")
-    .requiredOption("--role <role>", "check, viewer, operator or admin")
-    .option("--expires <while>", "when it ends: 90d, 12h, or a date")
-    .option("--file <path>", "add the entry to this file of tokens, which is made where there is none")
-    .addHelpText("after", "\nExample:\n  sluice token make --name gateway --role check --file tokens.yaml")
-    .action(async (options: TokenMakeOptions) => finish(await tokenMake(options, terminal)));
+  const run: RunOnControlPlane = async (options, work) =>
+    finish(await work(await openControlSession(options, env, terminal)));
+  addPolicyCommands(policy, run);
+  addOperationCommands(program, run);
+  const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");
+  addTokenCommands(token, run, terminal, finish);
 
   return program;
 }

@@ -4,6 +4,7 @@ export { type CaddyOptions, startCaddy } from "./start-caddy.ts";
 export { type ClusterOptions, startCluster, type TestCluster } from "./start-cluster.ts";
 export type { TestGateway } from "./start-gateway.ts";
 export { type NginxOptions, startNginx } from "./start-nginx.ts";
+export { type PostgresOptions, startPostgres, type TestPostgres } from "./start-postgres.ts";
 export { type PrometheusOptions, startPrometheus, type TestPrometheus } from "./start-prometheus.ts";
 export { type SentinelOptions, startSentinel, type TestSentinel } from "./start-sentinel.ts";
 export { type StandaloneOptions, startServer } from "./start-server.ts";

@@ -18,8 +18,14 @@ export type DecisionReason =
   | "missing_dimension"
   /** Policies matched, and none of them limits this request. */
   | "unlimited"
-  /** The counters could not be asked, and the policy says what happens then (`on_failure`); `degraded` says why. */
+  /**
+   * The counters could not be asked, and the policy says what happens then (`on_failure`), or an operator decides for all;
+   * `degraded` says why.
+   */
   | "degraded";
+
+/** Why policies did not decide as they do: counters could not be asked, or an operator decides for all (`Limiter.force`). */
+export type DegradedReason = StoreUnavailableReason | "kill_switch";
 
 export type SubjectState = "normal" | "warning" | "throttled";
 
@@ -97,10 +103,10 @@ export interface Decision {
   readonly replayed: boolean;
   readonly preview: boolean;
   /**
-   * Why the counters could not be asked; undefined where they were. Beside `over_limit`, `never_fits`, `blocked` or
+   * Why the counters were not asked; undefined where they were. Beside `over_limit`, `never_fits`, `blocked` or
    * `missing_dimension` it says that this node denies by counters of its own (`on_failure: local`).
    */
-  readonly degraded: StoreUnavailableReason | undefined;
+  readonly degraded: DegradedReason | undefined;
   /** What policies in shadow mode would have denied. */
   readonly shadow: readonly ShadowDenial[];
   /** Every limit's answer, where `details` asked for it. */

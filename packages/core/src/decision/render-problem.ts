@@ -74,6 +74,7 @@ function tellDetail(decision: Decision, waitMs: number | undefined): string {
     case "missing_dimension":
       return `${named} needs a dimension that this request lacks. Please send it.`;
     case "degraded":
+      if (decision.degraded === "kill_switch") return `An operator has stopped all requests for a while. ${comeBack}`;
       return `${outages[decision.degraded ?? "storage_unavailable"]}, and without them requests are refused. ${comeBack}`;
     case "blocked":
       return `${rule}. This caller is kept out for a while. ${comeBack}`;
@@ -87,7 +88,7 @@ function tellDetail(decision: Decision, waitMs: number | undefined): string {
 
 /** Why a real denial is stricter than usual. */
 function tellOutage({ reason, degraded }: Decision): string {
-  if (degraded === undefined || reason === "degraded") return "";
+  if (degraded === undefined || degraded === "kill_switch" || reason === "degraded") return "";
   return ` ${outages[degraded]}, so this node counts by itself for the time being.`;
 }
 

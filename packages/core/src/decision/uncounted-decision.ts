@@ -68,6 +68,24 @@ export function degradedDecision(
   };
 }
 
+/** An operator decides for all. Who is denied may come back when that ends. */
+export function forcedDecision(
+  request: CheckRequest,
+  { mode, untilMs }: { readonly mode: "open" | "closed"; readonly untilMs: number },
+  epochMs: number,
+): Decision {
+  const waitMs = Math.max(Math.ceil(untilMs - epochMs), 1);
+  return {
+    ...uncounted(request, []),
+    allowed: mode === "open",
+    reason: "degraded",
+    retryAfterMs: mode === "open" ? undefined : waitMs,
+    resetAfterMs: waitMs,
+    resetAtMs: untilMs,
+    degraded: "kill_switch",
+  };
+}
+
 /** A decision that no counter was asked for, allowed and without a limit. */
 function uncounted(request: CheckRequest, shadow: readonly ShadowDenial[]): Decision {
   return {

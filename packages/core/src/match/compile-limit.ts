@@ -114,7 +114,7 @@ export function reachOf(
   });
 }
 
-function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledLimit[] {
+export function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledLimit[] {
   const all = limits.flatMap(({ windows, tiers }) => [...windows, ...[...tiers.values()].flat()]);
   if (all.length === new Set(all.map(({ identity }) => identity)).size) return limits;
   return limits.map((limit) => ({
@@ -125,7 +125,17 @@ function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledLimit[] 
 }
 
 export function compileLimits(policy: Policy): readonly CompiledLimit[] {
-  return compileList(policy, policy.limits, policy.id, false);
+  return compileList(policy, policy.limits, ownerOf(policy), false);
+}
+
+/** Whether a policy is the new version of a trial that denies nobody. */
+export function isLookedAt({ trial }: Policy): boolean {
+  return trial?.side === "new" && trial.shadow;
+}
+
+/** What is only looked at counts apart: the other version charges the policy's own counters already. */
+function ownerOf(policy: Policy): string {
+  return isLookedAt(policy) ? `${policy.id}${between}trial` : policy.id;
 }
 
 /**
@@ -143,7 +153,7 @@ export function compileGivenLimits(policy: Policy): readonly CompiledLimit[] {
 
 /** The policy's `local_limits`, whose counters are never those of its `limits`, whatever either are called. */
 export function compileLocalLimits(policy: Policy): readonly CompiledLimit[] {
-  return compileList(policy, policy.localLimits ?? [], `${policy.id}${between}local`, true);
+  return compileList(policy, policy.localLimits ?? [], `${ownerOf(policy)}${between}local`, true);
 }
 
 function compileList(

@@ -1,7 +1,7 @@
 import type { DimensionValues, Policy } from "../policy/policy.ts";
 import { canonicalValue } from "../subject/canonical-value.ts";
 import { createCidrSet, parseCidr } from "../subject/cidr-set.ts";
-import { compileLimits, compileLocalLimits } from "./compile-limit.ts";
+import { compileLimits, compileLocalLimits, isLookedAt, reachOfAll } from "./compile-limit.ts";
 import type { CompiledPolicy, Condition, ValueList } from "./compiled.ts";
 import { EndpointTrie, specificityOf } from "./endpoint-trie.ts";
 
@@ -10,7 +10,7 @@ export function compilePolicy(policy: Policy): CompiledPolicy {
     policy,
     limits: compileLimits(policy),
     localLimits: compileLocalLimits(policy),
-    enforced: policy.mode === "enforce",
+    enforced: policy.mode === "enforce" && !isLookedAt(policy),
     methods: compileMethods(policy.match.methods),
     conditions: Object.entries(policy.match.dimensions).map(
       ([dimension, values]): Condition => ({
@@ -22,6 +22,18 @@ export function compilePolicy(policy: Policy): CompiledPolicy {
     deny: compileLists(policy.deny),
     costs: compileCosts(policy.cost),
   };
+}
+
+/** Versions of one policy charge the same counters, and must know how far ahead each lets them be. */
+export function shareReach(versions: readonly CompiledPolicy[]): readonly CompiledPolicy[] {
+  if (versions.length === 1) return versions;
+  const limits = reachOfAll(versions.flatMap((version) => version.limits));
+  const localLimits = reachOfAll(versions.flatMap((version) => version.localLimits));
+  return versions.map((version) => ({
+    ...version,
+    limits: limits.filter(({ policy }) => policy === version.policy),
+    localLimits: localLimits.filter(({ policy }) => policy === version.policy),
+  }));
 }
 
 /** Servers answer HEAD with what they have for GET, so a limit on GET holds for both. */

@@ -1,7 +1,7 @@
 import { type Problem, SluiceError } from "../errors.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
 import type { Candidate, Candidates, CompiledLimit, CompiledPolicy } from "./compiled.ts";
-import { inRollout } from "./in-rollout.ts";
+import { inRollout, isOnTrial } from "./in-rollout.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
 import { holds } from "./value-lists.ts";
 
@@ -65,10 +65,10 @@ export function namedCandidates(
   const missing: Problem[] = [];
   const policies = new Set<CompiledPolicy>();
   for (const [index, id] of ids.entries()) {
-    const policy = snapshot.findPolicy(id);
-    if (policy === undefined) {
+    const versions = snapshot.findPolicy(id);
+    if (versions.length === 0)
       missing.push({ path: ["policies", index], message: `no policy has the id ${JSON.stringify(id)}` });
-    } else if (whyNotInForce(policy, dimensions, epochMs) === undefined) policies.add(policy);
+    for (const policy of versions) if (whyNotInForce(policy, dimensions, epochMs) === undefined) policies.add(policy);
   }
   if (missing.length > 0) {
     throw new SluiceError("policy_not_found", missing.map((one) => one.message).join("; "), missing);
@@ -82,7 +82,7 @@ export function whyNot(
   policy: CompiledPolicy,
   dimensions: Dimensions,
   epochMs: () => number,
-): "method" | "dimension" | "valid_from" | "rollout" | undefined {
+): "method" | "dimension" | "valid_from" | "rollout" | "trial" | undefined {
   if (policy.methods !== undefined) {
     const method = rawDimension(dimensions, "method");
     if (!policy.methods.has(method) && !policy.methods.has(method.toUpperCase())) return "method";
@@ -95,9 +95,10 @@ function whyNotInForce(
   { policy }: CompiledPolicy,
   dimensions: Dimensions,
   epochMs: () => number,
-): "valid_from" | "rollout" | undefined {
+): "valid_from" | "rollout" | "trial" | undefined {
   if (policy.validFromMs !== undefined && epochMs() < policy.validFromMs) return "valid_from";
-  const { rollout } = policy;
+  const { rollout, trial } = policy;
+  if (trial !== undefined && !isOnTrial(policy, trial, dimensions)) return "trial";
   if (rollout === undefined) return undefined;
   return inRollout(policy.id, readDimension(dimensions, rollout.by), rollout.percent) ? undefined : "rollout";
 }

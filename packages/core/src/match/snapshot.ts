@@ -1,6 +1,6 @@
 import type { PolicySet } from "../policy/policy.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "../subject/subject-directory.ts";
-import { compilePolicy } from "./compile-policy.ts";
+import { compilePolicy, shareReach } from "./compile-policy.ts";
 import type { Candidates, CompiledPolicy } from "./compiled.ts";
 import { normalizeEndpoint, otherReadings } from "./endpoint-path.ts";
 import { EndpointTrie } from "./endpoint-trie.ts";
@@ -46,9 +46,11 @@ export class Snapshot {
   readonly policySet: PolicySet;
   readonly subjects: SubjectDirectory;
   readonly fallback: CompiledPolicy | undefined;
+  /** Whether two versions of any policy are in force. */
+  readonly hasTrials: boolean;
   /** How many bits of an IPv6 address tell subjects apart. */
   readonly ipv6PrefixBits: number;
-  readonly #byId = new Map<string, CompiledPolicy>();
+  readonly #byId = new Map<string, readonly CompiledPolicy[]>();
   readonly #domains = new Map<string, DomainIndex>();
   /** The domain of nearly every request, found without looking it up. */
   readonly #defaultDomain = new DomainIndex();
@@ -63,20 +65,30 @@ export class Snapshot {
     this.fallback = policySet.fallback === undefined ? undefined : compilePolicy(policySet.fallback);
     this.#domains.set("default", this.#defaultDomain);
     for (const policy of policySet.policies) {
-      const compiled = compilePolicy(policy);
-      this.#byId.set(policy.id, compiled);
-      if (policy.match.named === true) continue;
-      let domain = this.#domains.get(policy.match.domain);
-      if (domain === undefined) {
-        domain = new DomainIndex();
-        this.#domains.set(policy.match.domain, domain);
-      }
-      domain.add(compiled);
+      this.#byId.set(policy.id, [...(this.#byId.get(policy.id) ?? []), compilePolicy(policy)]);
     }
+    for (const [id, versions] of this.#byId) {
+      const shared = shareReach(versions);
+      this.#byId.set(id, shared);
+      for (const compiled of shared) this.#index(compiled);
+    }
+    this.hasTrials = policySet.policies.some(({ trial }) => trial !== undefined);
   }
 
-  findPolicy(id: string): CompiledPolicy | undefined {
-    return this.#byId.get(id) ?? (this.fallback?.policy.id === id ? this.fallback : undefined);
+  #index(compiled: CompiledPolicy): void {
+    const { match } = compiled.policy;
+    if (match.named === true) return;
+    let domain = this.#domains.get(match.domain);
+    if (domain === undefined) {
+      domain = new DomainIndex();
+      this.#domains.set(match.domain, domain);
+    }
+    domain.add(compiled);
+  }
+
+  /** One, or both of its versions while two are in force. Empty: there is none. */
+  findPolicy(id: string): readonly CompiledPolicy[] {
+    return this.#byId.get(id) ?? (this.fallback?.policy.id === id ? [this.fallback] : []);
   }
 
   /** What an endpoint leads to; "" where the request has none. Without a domain: in `default`. */
@@ -166,7 +178,10 @@ function createMatch(
       bucket.byPresence.size === 0 &&
       bucket.policies.every(
         ({ conditions, policy }) =>
-          conditions.length === 0 && policy.validFromMs === undefined && policy.rollout === undefined,
+          conditions.length === 0 &&
+          policy.validFromMs === undefined &&
+          policy.rollout === undefined &&
+          policy.trial === undefined,
       ),
   );
   return { path, readings, found, settled, byMethod: new Map(), costs: new Map() };

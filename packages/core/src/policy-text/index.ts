@@ -1,3 +1,5 @@
+export { type AssembledPolicies, assemblePolicies, type PolicyPart } from "../policy/assemble-policies.ts";
+export { type ReadPolicies, readPolicyDocument, type Sited } from "../policy/read-policy-document.ts";
 export {
   type ParsedPolicyFiles,
   type ParsedPolicyText,
@@ -7,3 +9,4 @@ export {
   parsePolicyText,
 } from "./parse-policy-text.ts";
 export type { RateLimitsRuntime } from "./rate-limits-runtime.ts";
+export { parseYamlDocument, type YamlDocument } from "./yaml-document.ts";

@@ -99,6 +99,8 @@ export interface Policy {
   readonly validFromMs?: number;
   /** Applied to this share of subjects, stable by the value of one dimension. */
   readonly rollout?: { readonly percent: number; readonly by: string };
+  /** Set where another version of the policy is in force as well. */
+  readonly trial?: Trial;
   readonly onFailure: FailMode;
   /** Whether `on_failure` was written down; linting asks that it is. */
   readonly onFailureChosen: boolean;
@@ -111,6 +113,26 @@ export interface Policy {
   readonly warnAt: number;
   /** Whether denials are counted across nodes as well as on each. */
   readonly countDenials: boolean;
+}
+
+/**
+ * Two versions of a policy in force at once: the new one for the first `percent` of subjects, the old one for everybody else.
+ * Both are among the policies of a set, under one id, and charge the same counters.
+ */
+export interface Trial {
+  /** Names the trial, for whoever hears of what it decides. */
+  readonly rollout: string;
+  readonly side: "old" | "new";
+  /** The dimension by whose value a subject is in or out. Requests that lack it are under the old version up to 100 %. */
+  readonly by: string;
+  readonly percent: number;
+  /** The percents that the new version goes through, ascending: subjects are told apart by the one at which they join. */
+  readonly steps: readonly number[];
+  /**
+   * The old version decides for everybody. What the new one would say of its share is counted, in counters of its own, and
+   * nobody is denied by it.
+   */
+  readonly shadow: boolean;
 }
 
 /** Everything one configuration says. */

@@ -176,7 +176,8 @@ export class LimitsByShape {
 
   #checked(decision: Decision): Decision {
     const { degraded, reason, allowed } = decision;
-    if (degraded === undefined) return decision;
+    // Nobody forces decisions of a limiter that is made here.
+    if (degraded === undefined || degraded === "kill_switch") return decision;
     this.#report(degraded);
     // Frameworks answer with the status that an error carries.
     if (reason === "degraded" && !allowed) throw Object.assign(new StoreUnavailable(degraded), { statusCode: 503 });

@@ -128,24 +128,29 @@ const plainOptions = {
   pingInterval: pingEveryMs,
 } as const;
 
-function openClient(
+function openClient(address: Address, options: ConnectionOptions): NodeRedisClient {
+  return createClient({ ...clientOptions(address, options), ...plainOptions });
+}
+
+/** Where a client of node-redis connects to, and as whom. Absent `reconnectStrategy`: again and again. */
+export function clientOptions(
   address: Address,
   { username, password, database, tls, connectTimeoutMs = 2000 }: ConnectionOptions,
-): NodeRedisClient {
-  const common = { reconnectStrategy: reconnectAfterMs, connectTimeout: connectTimeoutMs, keepAlive: true };
+  reconnectStrategy: false | ((attempts: number) => number) = reconnectAfterMs,
+): NonNullable<Parameters<typeof createClient>[0]> {
+  const common = { reconnectStrategy, connectTimeout: connectTimeoutMs, keepAlive: true };
   const socket =
     address.kind === "unix"
       ? { ...common, path: address.path, tls: false as const }
       : tls === undefined
         ? { ...common, host: address.host, port: address.port, noDelay: true }
         : { ...common, host: address.host, port: address.port, noDelay: true, tls: true as const, ...tlsOf(tls) };
-  return createClient({
+  return {
     socket,
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
     ...(database === undefined ? {} : { database }),
-    ...plainOptions,
-  });
+  };
 }
 
 function placeOf(address: Address): object {

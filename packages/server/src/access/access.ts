@@ -1,11 +1,17 @@
 import { SluiceError } from "sluice";
-import { leastRole, type Permission } from "./roles.ts";
+import { leastRole, type Permission, type Role } from "./roles.ts";
 
 /** Who asks, as far as is known. */
 export interface Caller {
   /** The name of their token, for logs; `anonymous` where there are none. */
   readonly name: string;
   readonly may: ReadonlySet<Permission>;
+  /** Undefined for who has no token. */
+  readonly role?: Role | undefined;
+  /** The team whose policies an editor may change. */
+  readonly team?: string | undefined;
+  /** The id of their token, where it is kept in the policy store. */
+  readonly tokenId?: string | undefined;
 }
 
 /** Tells callers by their tokens. */

@@ -59,7 +59,9 @@ function whyRefused(token: string | undefined): string {
 
 describe("access by tokens", () => {
   it("tells callers by their tokens, and each has the permissions of its role", async () => {
-    const { identify } = await open(`tokens:\n${roles.map((role) => entry(role, role)).join("")}`);
+    const { identify } = await open(
+      `tokens:\n${roles.map((role) => entry(role, role, role === "editor" ? ", team: web" : "")).join("")}`,
+    );
     const may: Record<string, Permission[]> = {};
     for (const role of roles) {
       const caller = identify(`token of ${role}`);
@@ -77,9 +79,47 @@ describe("access by tokens", () => {
     expect(may).toEqual({
       check: ["check"],
       viewer: ["read"],
+      editor: ["read", "edit"],
       operator: ["check", "read", "operate"],
-      admin: ["check", "read", "operate", "administer"],
+      admin: ["check", "read", "edit", "operate", "administer"],
     });
+    expect(identify("token of editor")).toMatchObject({ role: "editor", team: "web" });
+  });
+
+  it("wants the team of an editor, and of nobody else", async () => {
+    const file = `tokens:\n${entry("a", "editor")}${entry("b", "viewer", ", team: web")}`;
+    await expect(open(file)).rejects.toMatchObject({
+      problems: [{ path: ["tokens", 0, "team"] }, { path: ["tokens", 1, "team"] }],
+    });
+  });
+
+  it("knows tokens of the policy store beside those of the file, as they are now", async () => {
+    const { identify, useTokens } = await open(`tokens:\n${entry("a", "check")}`);
+    const stored = {
+      id: "t1",
+      name: "b",
+      role: "admin",
+      sha256: digestOf("token of b"),
+      expiresMs: nowMs + 1,
+    } as const;
+    useTokens([stored]);
+    expect(identify("token of b")).toMatchObject({ name: "b", role: "admin", tokenId: "t1" });
+    expect(identify("token of a").name).toBe("a");
+    nowMs += 1;
+    expect(whyRefused("token of b")).toMatch(/expired/);
+    useTokens([]);
+    expect(whyRefused("token of b")).toBe("unauthenticated: this token is not known here");
+  });
+
+  it("lets anonymous callers be where there is no file, and still tells known tokens from others", async () => {
+    const reading = parseSettings({}, {});
+    if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
+    access = await createAccess(reading.settings, log);
+    expect(whyRefused("anything")).toBe("let in as anonymous");
+    access.useTokens([{ name: "b", role: "admin", sha256: digestOf("token of b"), expiresMs: undefined }]);
+    expect(whyRefused(undefined)).toBe("let in as anonymous");
+    expect(whyRefused("token of b")).toBe("let in as b");
+    expect(whyRefused("anything")).toBe("unauthenticated: this token is not known here");
   });
 
   it("refuses everybody else, counts them, and tells of them once without what they sent", async () => {

@@ -7,6 +7,8 @@ import { type Role, roles } from "./roles.ts";
 export interface TokenEntry {
   readonly name: string;
   readonly role: Role;
+  /** The team whose policies an editor may change. */
+  readonly team?: string | undefined;
   /** SHA-256 of the token, in lower-case hexadecimal digits. */
   readonly sha256: string;
   /** Refused from then on, in milliseconds since 1970. */
@@ -90,13 +92,21 @@ const tokenShape = objectOf(
     role: choice(roles),
     sha256: digest,
   },
-  { expires: moment, token: tokenItself },
+  {
+    expires: moment,
+    team: text({ max: 64, pattern: tokenName, form: "letters, digits or . _ @ : / -" }),
+    token: tokenItself,
+  },
 );
 
 const tokensShape = refine(objectOf({ tokens: listOf(tokenShape, { max: maxTokens }) }), ({ tokens }, reading) => {
   const names = new Set<string>();
   const digests = new Set<string>();
-  for (const [index, { name, sha256 }] of tokens.entries()) {
+  for (const [index, { name, sha256, role, team }] of tokens.entries()) {
+    if (role === "editor" && team === undefined)
+      reading.problem("is missing: an editor changes the policies of one team", "tokens", index, "team");
+    if (role !== "editor" && team !== undefined)
+      reading.problem("is for editors alone; every other role is for all policies", "tokens", index, "team");
     if (names.has(name)) reading.problem(`is ${name}, as another token; give each its own`, "tokens", index, "name");
     if (digests.has(sha256))
       reading.problem("is that of another token; each caller needs its own", "tokens", index, "sha256");
@@ -104,6 +114,8 @@ const tokensShape = refine(objectOf({ tokens: listOf(tokenShape, { max: maxToken
     digests.add(sha256);
   }
   return {
-    tokens: tokens.map(({ name, role, sha256, expires }): TokenEntry => ({ name, role, sha256, expiresMs: expires })),
+    tokens: tokens.map(
+      ({ name, role, team, sha256, expires }): TokenEntry => ({ name, role, team, sha256, expiresMs: expires }),
+    ),
   };
 });

@@ -49,24 +49,32 @@ export async function askServer(
 }
 
 /** Says nothing of a token that cannot be sent: what it says ends up in logs. */
-function bearerOf(token: string): string {
+export function bearerOf(token: string, source: string = "SLUICE_TOKEN"): string {
   const sent = token.trim();
   if (/^[!-~]+$/.test(sent)) return `Bearer ${sent}`;
-  throw new CommandError("SLUICE_TOKEN holds something that no token has, such as a space or a line break");
+  throw new CommandError(`${source} holds something that no token has, such as a space or a line break`);
 }
 
 /** Whether others on the network can read what is sent there. */
-export function isInTheClear(server: string): boolean {
-  const { protocol, hostname } = parseServer(server);
+export function isInTheClear(server: string, flag?: ServerFlag): boolean {
+  const { protocol, hostname } = parseServer(server, flag);
   return protocol === "http:" && !isLoopback(hostname);
 }
 
-function parseServer(server: string): URL {
+/** By which option a server is named, and what may stand there. */
+export interface ServerFlag {
+  readonly name: string;
+  readonly example: string;
+}
+
+const serverFlag: ServerFlag = { name: "--server", example: "http://127.0.0.1:8080" };
+
+export function parseServer(server: string, { name, example }: ServerFlag = serverFlag): URL {
   const url = URL.canParse(server) ? new URL(server) : undefined;
+  if (url !== undefined && (url.username !== "" || url.password !== ""))
+    throw new CommandError(`${name} must not hold a user and a password; put a token into SLUICE_TOKEN`);
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new CommandError(`--server is ${JSON.stringify(server)}; it should be a URL such as http://127.0.0.1:8080`);
-  if (url.username !== "" || url.password !== "")
-    throw new CommandError("--server must not hold a user and a password; put a token into SLUICE_TOKEN");
+    throw new CommandError(`${name} is ${JSON.stringify(server)}; it should be a URL such as ${example}`);
   if (!url.pathname.endsWith("/")) url.pathname += "/";
   return url;
 }
@@ -77,8 +85,9 @@ function isAnswer({ status, headers }: Response, accept: string, answers: readon
   return answers.includes(status) && type.startsWith("application/problem+json");
 }
 
-function reasonOf(error: Error): string {
-  if (error.name === "TimeoutError") return `none within ${answerWithinMs / 1000} s`;
+/** Why there is no answer. */
+export function reasonOf(error: Error, withinMs: number = answerWithinMs): string {
+  if (error.name === "TimeoutError") return `none within ${withinMs / 1000} s`;
   const { cause } = error as { cause?: { code?: string; message?: string } };
   return cause?.code === "ECONNREFUSED" ? "the connection was refused" : (cause?.message ?? error.message);
 }

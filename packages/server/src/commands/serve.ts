@@ -4,6 +4,7 @@ import { type CheckRequest, createLimiter, ManualClock, type PolicySet, type Pro
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { HangUp, Signals } from "../early-signals.ts";
 import { exampleCheck } from "../example-check.ts";
+import type { FirstToken } from "../propagation/join-store.ts";
 import { type Settings, settingsTable } from "../settings/settings.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { type Addresses, endpointsOf } from "../transports/create-transports.ts";
@@ -76,11 +77,15 @@ async function serveHere({ announce, ...serving }: Serving, signals: Signals, ha
   return signal;
 }
 
-function announcementOf({ limiter, addresses, countersAt: counters }: Daemon, { config }: Settings): Announcement {
+/** The first token is in what people are shown, and in nothing that is logged. */
+function announcementOf(
+  { limiter, addresses, countersAt: counters, storeAt: store, firstToken }: Daemon,
+  { config }: Settings,
+): Announcement {
   const { policySet } = limiter.snapshot;
   return {
-    fields: { ...addresses, policies: policySet.policies.length, path: config, counters, version },
-    greeting: renderGreeting(addresses, config, policySet, counters),
+    fields: { ...addresses, policies: policySet.policies.length, path: config, store, counters, version },
+    greeting: renderGreeting(addresses, config, policySet, counters, { store, firstToken }),
   };
 }
 
@@ -160,13 +165,9 @@ export function renderGreeting(
   config: string | undefined,
   policySet: PolicySet,
   counters: string = "memory",
+  { store, firstToken }: { readonly store?: string | undefined; readonly firstToken?: FirstToken | undefined } = {},
 ): string {
-  const count = policySet.policies.length === 1 ? "1 policy" : `${policySet.policies.length} policies`;
-  const source =
-    config === undefined
-      ? "the default policy alone; name a policy file with --config"
-      : `${count} from ${shortPath(config)}, watched for changes`;
-  const lines = [["policies", source]];
+  const lines = [["policies", renderSource(config, store, policySet)]];
   if (counters !== "memory") lines.push(["counters", counters]);
   // What a browser and curl can reach first; a unix socket is not a URL.
   const url = addresses.http.find((address) => address.startsWith("http"));
@@ -176,6 +177,7 @@ export function renderGreeting(
       ["explain", `POST ${url}/v1/explain`],
       ["look", `GET  ${url}/v1/policies  /v1/status  /readyz  /livez  /metrics  /openapi.json`],
     );
+  if (addresses.admin[0] !== undefined) lines.push(["control", `${addresses.admin[0]}/api/v1/policies`]);
   const others = [...addresses.grpc, ...addresses.resp, ...addresses.http.filter((address) => address !== url)];
   if (others.length > 0) lines.push(["also", others.join("  ")]);
   const example = url?.startsWith("http:")
@@ -189,7 +191,24 @@ ${renderHint(policySet)}`
 Sluice ${version} listens on ${url ?? others[0] ?? "nothing"}
 
 ${lines.map(([name = "", text]) => `  ${name.padEnd(11)}${text}`).join("\n")}
-${example}
+${firstToken === undefined ? "" : renderFirstToken(firstToken)}${example}
+`;
+}
+
+function renderSource(config: string | undefined, store: string | undefined, { policies }: PolicySet): string {
+  const places = [
+    ...(config === undefined ? [] : [`${shortPath(config)}, watched for changes`]),
+    ...(store === undefined ? [] : [`the policy store ${store}`]),
+  ];
+  if (places.length === 0) return "the default policy alone; name a policy file with --config";
+  return `${policies.length === 1 ? "1 policy" : `${policies.length} policies`} from ${places.join(", and from ")}`;
+}
+
+function renderFirstToken({ token, file }: FirstToken): string {
+  return `
+This is the first admin token of the control plane. It is not shown again, and is kept in ${shortPath(file)}:
+
+  ${token}
 `;
 }
 
@@ -235,7 +254,7 @@ function asCommandError(error: unknown, { host }: Settings): unknown {
   return new CommandError(`cannot listen on port ${endpoint.port} of ${host}: ${reason}`);
 }
 
-const portSettings = { http: "httpPort", grpc: "grpcPort", resp: "respPort" } as const;
+const portSettings = { http: "httpPort", grpc: "grpcPort", resp: "respPort", admin: "adminPort" } as const;
 
 const listenErrors: Readonly<Record<string, (another: string) => string>> = {
   EADDRINUSE: (another) => `something else listens there already. Stop it, or ${another}`,

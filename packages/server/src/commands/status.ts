@@ -20,6 +20,7 @@ interface StatusBody {
     readonly age_ms: number;
     readonly problems: readonly string[];
   };
+  readonly store?: StoreBody;
   readonly counters: {
     readonly kind: string;
     readonly at?: string;
@@ -36,6 +37,20 @@ interface StatusBody {
       { readonly addresses: readonly string[]; readonly connections: number; readonly turned_away: unknown }
     >
   >;
+}
+
+interface StoreBody {
+  readonly at: string;
+  readonly state: string;
+  readonly reason?: string;
+  readonly generation: number;
+  readonly newest_generation: number;
+  readonly source: string;
+  readonly push: { readonly kind: string; readonly connected: boolean };
+  readonly kill_switch?: { readonly mode: string; readonly until_ms: number; readonly reason: string };
+  readonly problems: readonly string[];
+  readonly precedence: string;
+  readonly overridden: readonly string[];
 }
 
 interface ShardBody {
@@ -73,6 +88,7 @@ export function renderStatus(body: StatusBody): string {
         `, from ${policies.path ?? policies.source}`,
     ],
     ...policies.problems.map((problem) => ["", problem] as const),
+    ...(body.store === undefined ? [] : storeRows(body.store)),
     ["counters", countersText(counters)],
     ...(counters.shards ?? []).map((shard) => ["", shardText(shard)] as const),
     ["waiting", `${queue.pending} of at most ${queue.max_pending}`],
@@ -88,6 +104,23 @@ export function renderStatus(body: StatusBody): string {
       ),
   ];
   return `${rows.map(([name, text]) => `${name.padEnd(10)}${text}`.trimEnd()).join("\n")}\n`;
+}
+
+function storeRows(store: StoreBody): readonly (readonly [string, string])[] {
+  const { at, state, reason, generation, newest_generation: newest, source, push, kill_switch: kill, problems } = store;
+  const behind = newest > generation ? ` of ${newest}` : "";
+  const from = source === "snapshot" ? ", from the snapshot" : "";
+  const heard =
+    push.kind === "none" ? "looked for every second" : push.connected ? "heard at once" : "not heard at once";
+  return [
+    ["store", `${at}, generation ${generation}${behind}${from}, ${state}, changes ${heard}`],
+    ...(reason === undefined ? [] : [["", reason] as const]),
+    ...problems.map((problem) => ["", problem] as const),
+    ...store.overridden.map((what) => ["", `in files and store, ${store.precedence} win: ${what}`] as const),
+    ...(kill === undefined
+      ? []
+      : [["", `kill switch ${kill.mode} until ${new Date(kill.until_ms).toISOString()}: ${kill.reason}`] as const]),
+  ];
 }
 
 function workerText({ worker }: StatusBody): string {

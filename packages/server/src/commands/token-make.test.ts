@@ -55,6 +55,11 @@ describe("sluice token make", () => {
     ]);
   });
 
+  it("says whose policies an editor may change", async () => {
+    await make({ name: "ed", role: "editor", team: "identity", file });
+    expect(parseTokens(await readFile(file, "utf8"), file)).toMatchObject([{ role: "editor", team: "identity" }]);
+  });
+
   it("loses none of those that are made at the same time", async () => {
     const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
     await Promise.all(names.map((name) => make({ name, role: "check", file })));
@@ -125,7 +130,10 @@ describe("sluice token make", () => {
 
   it.each([
     [{ name: "a b" }, /--name/],
-    [{ role: "root" }, /--role: "root" should be one of check, viewer, operator, admin/],
+    [{ role: "root" }, /--role: "root" should be one of check, viewer, editor, operator, admin/],
+    [{ role: "editor" }, /--role editor needs --team/],
+    [{ team: "identity" }, /--team is for editors alone/],
+    [{ role: "editor", team: "a b" }, /--team: "a b"/],
     [{ expires: "soon" }, /--expires/],
     [{ expires: "2020-01-01" }, /--expires/],
     [{ expires: "0d" }, /--expires/],

@@ -11,6 +11,8 @@ import { CommandError, type ExitCode, type Terminal } from "./terminal.ts";
 export interface TokenMakeOptions {
   readonly name: string;
   readonly role: string;
+  /** Whose policies an editor may change. */
+  readonly team?: string;
   /** `90d`, `12h`, or a date. */
   readonly expires?: string;
   /** A file of tokens to add the entry to. */
@@ -21,6 +23,7 @@ export interface TokenMakeOptions {
 interface Entry {
   readonly name: string;
   readonly role: Role;
+  readonly team?: string;
   readonly sha256: string;
   readonly expires?: string;
 }
@@ -39,10 +42,12 @@ export async function tokenMake(
     throw new CommandError(`--name: ${JSON.stringify(options.name)} should be 1 to 64 letters, digits or . _ @ : / -`);
   if (role === undefined)
     throw new CommandError(`--role: ${JSON.stringify(options.role)} should be one of ${roles.join(", ")}`);
+  demandTeam(role, options.team);
   const token = `slu_${randomBytes(tokenBytes).toString("base64url")}`;
   const entry: Entry = {
     name: options.name,
     role,
+    ...(options.team === undefined ? undefined : { team: options.team }),
     sha256: hash("sha256", token, "hex"),
     ...(options.expires === undefined ? undefined : { expires: readExpiry(options.expires, nowMs) }),
   };
@@ -60,6 +65,16 @@ export async function tokenMake(
     terminal.stdout.write(`${token}\n`);
   }
   return 0;
+}
+
+/** Throws where an editor has no team, or somebody else has one. */
+export function demandTeam(role: Role, team: string | undefined): void {
+  if (role === "editor" && team === undefined)
+    throw new CommandError("--role editor needs --team: an editor changes the policies of one team");
+  if (role !== "editor" && team !== undefined)
+    throw new CommandError(`--team is for editors alone; role ${role} is for all policies`);
+  if (team !== undefined && !tokenName.test(team))
+    throw new CommandError(`--team: ${JSON.stringify(team)} should be 1 to 64 letters, digits or . _ @ : / -`);
 }
 
 const unitsMs = { h: 3_600_000, d: 86_400_000 } as const;

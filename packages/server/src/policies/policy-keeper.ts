@@ -2,8 +2,14 @@ import { resolve } from "node:path";
 import { type Problem, SluiceError } from "sluice";
 import type { Logger } from "../telemetry/logger.ts";
 import { parsePolicies } from "./parse-policies.ts";
-import { type LoadedPolicies, type PolicyFiles, readPolicyFiles } from "./policy-files.ts";
-import { type PolicySnapshot, readPolicySnapshot, writePolicySnapshot } from "./policy-snapshot.ts";
+import { digestOf, type LoadedPolicies, type PolicyFiles, readPolicyFiles } from "./policy-files.ts";
+import {
+  type KeptGeneration,
+  type PolicySnapshot,
+  readKeptGeneration,
+  readPolicySnapshot,
+  writePolicySnapshot,
+} from "./policy-snapshot.ts";
 
 /** Policies to start with, and what was wrong with those on disk, if these are older ones. */
 export interface StartingPolicies {
@@ -20,12 +26,16 @@ export interface RefusedPolicies {
   readonly problems: readonly Problem[];
 }
 
-/** Keeps the last good policy files on disk, and starts with them when there is nothing better. */
+/** Keeps the last good policies on disk, and starts with them when there is nothing better. */
 export interface PolicyKeeper {
   /** Loads what is at the path, or else takes the snapshot. Throws `invalid_policies` where there is neither. */
   load(path: string): Promise<StartingPolicies>;
   /** Keeps these files. Never throws: what cannot be written is told. */
   keep(path: string, files: PolicyFiles, generation: number): Promise<void>;
+  /** What was kept of a policy store, which goes on being kept; undefined where nothing was, or it cannot be used. */
+  recallStored(store: string): Promise<KeptGeneration | undefined>;
+  /** Keeps this generation of a policy store, beside the files. Never throws. */
+  keepStored(stored: KeptGeneration): Promise<void>;
   /** Resolves when what is being written is, or after a moment. */
   close(): Promise<void>;
   /** When the snapshot on disk was written; undefined while none is known. */
@@ -43,6 +53,8 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
   let writtenMs: number | undefined;
   let writing: Promise<void> = Promise.resolve();
   let latest = 0;
+  let keptFiles = noFiles;
+  let stored: KeptGeneration | undefined;
 
   async function recall(file: string, path: string): Promise<PolicySnapshot | undefined> {
     try {
@@ -66,18 +78,27 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
     }
   }
 
-  async function write(path: string, files: PolicyFiles, generation: number): Promise<void> {
+  async function write(file: string): Promise<void> {
     const atMs = nowMs();
     try {
-      await writePolicySnapshot(file!, { ...files, path: resolve(path), generation, writtenMs: atMs });
+      await writePolicySnapshot(file, { ...keptFiles, stored, writtenMs: atMs });
       writtenMs = atMs;
-      log.debug({ snapshot: file, generation }, "the policy snapshot was written");
+      log.debug({ snapshot: file, generation: keptFiles.generation }, "the policy snapshot was written");
     } catch (error) {
       log.warn(
         { snapshot: file, reason: reasonOf(error) },
-        "the policy snapshot was not written; a start without good policy files would take an older one, or fail",
+        "the policy snapshot was not written; a start without good policies would take an older one, or fail",
       );
     }
+  }
+
+  /** One after the other, and of several that wait only the last. */
+  function writeInTurn(): Promise<void> {
+    if (file === undefined) return Promise.resolve();
+    latest += 1;
+    const turn = latest;
+    writing = writing.then(() => (turn === latest ? write(file) : undefined));
+    return writing;
   }
 
   return {
@@ -94,6 +115,7 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
         if (recalled === undefined) throw error;
         const [snapshot, loaded] = recalled;
         ({ writtenMs } = snapshot);
+        keptFiles = snapshot;
         const { problems } = error;
         log.error(
           {
@@ -110,12 +132,24 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
       }
     },
     keep(path, files, generation): Promise<void> {
-      if (file === undefined) return Promise.resolve();
-      latest += 1;
-      const turn = latest;
-      // One after the other, and of several that wait only the last.
-      writing = writing.then(() => (turn === latest ? write(path, files, generation) : undefined));
-      return writing;
+      keptFiles = { ...files, path: resolve(path), generation };
+      return writeInTurn();
+    },
+    async recallStored(store): Promise<KeptGeneration | undefined> {
+      if (file === undefined) return undefined;
+      try {
+        const found = await readKeptGeneration(file, store);
+        stored ??= found?.kept;
+        if (found !== undefined) ({ writtenMs } = found);
+        return found?.kept;
+      } catch (error) {
+        log.error({ snapshot: file, reason: reasonOf(error) }, "the policy snapshot cannot be used");
+        return undefined;
+      }
+    },
+    keepStored(next): Promise<void> {
+      stored = next;
+      return writeInTurn();
     },
     close: () => Promise.race([writing, moment()]),
     get writtenMs(): number | undefined {
@@ -123,6 +157,13 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
     },
   };
 }
+
+const noFiles: Pick<PolicySnapshot, "path" | "generation" | "digest" | "files"> = {
+  path: "",
+  generation: 0,
+  files: [],
+  digest: digestOf([]),
+};
 
 /** A disk that hangs keeps nobody from stopping. */
 function moment(): Promise<void> {

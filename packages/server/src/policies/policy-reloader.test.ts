@@ -42,7 +42,7 @@ async function create(
       },
     },
     log: { debug() {}, info() {}, warn() {}, error() {} },
-    metrics: { countReload: (successful) => reloads.push(successful), usePolicies() {} },
+    metrics: { countReload: (successful) => reloads.push(successful) },
     watch: { quietMs: 1, pollMs: 3_600_000 },
     read,
     ...options,

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { type Limiter, type Problem, SluiceError } from "sluice";
+import { type PolicySet, type Problem, SluiceError, type SnapshotInfo } from "sluice";
 import type { ParsedPolicyFiles } from "sluice/policy-text";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -30,9 +30,10 @@ export interface PolicyReloaderOptions {
   readonly loaded: LoadedPolicies;
   /** What was on disk at the start and was refused, so that something older is in force. Absent: nothing. */
   readonly refused?: RefusedPolicies | undefined;
-  readonly limiter: Pick<Limiter, "usePolicies">;
+  /** Takes up policies. Throws where it cannot, and then changes nothing. */
+  readonly limiter: { usePolicies(policySet: PolicySet): SnapshotInfo };
   readonly log: Logger;
-  readonly metrics: Pick<Metrics, "countReload" | "usePolicies">;
+  readonly metrics: Pick<Metrics, "countReload">;
   /** Hears of files that were taken up, for what is in them beside policies, and to keep them. */
   readonly onTakenUp?: (parsed: ParsedPolicyFiles, files: PolicyFiles) => void;
   readonly watch?: WatchOptions;
@@ -79,7 +80,6 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
       log.info({ path }, "the policies on disk are again those in force");
       return;
     }
-    metrics.usePolicies(policySet);
     log.info({ path, generation, policies: policySet.policies.length }, "policies reloaded");
     logWarnings(log, path, warnings);
   }

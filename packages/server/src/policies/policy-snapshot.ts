@@ -1,15 +1,24 @@
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import type { StoredGeneration } from "../control/assemble-stored.ts";
 import { digestOf, type PolicyFile, type PolicyFiles } from "./policy-files.ts";
 
-/** The last good policy files, kept on disk to start with while the files themselves cannot be taken up. */
+/** The last good policies, kept on disk to start with while the files or the store that they are from cannot be had. */
 export interface PolicySnapshot extends PolicyFiles {
-  /** Where the files were, as an absolute path. */
+  /** Where the files were, as an absolute path; empty where there were none. */
   readonly path: string;
   /** Which generation of policies they were, in the process that wrote them. */
   readonly generation: number;
   readonly writtenMs: number;
+  /** What the policy store had. */
+  readonly stored?: KeptGeneration | undefined;
+}
+
+/** A generation of the policy store, and which store that was. */
+export interface KeptGeneration extends StoredGeneration {
+  /** Without user and password. */
+  readonly store: string;
 }
 
 /** What a file must say of itself to be read; another number is another format. */
@@ -56,9 +65,29 @@ export async function readPolicySnapshot(file: string, path: string): Promise<Po
   return snapshot;
 }
 
-export function renderPolicySnapshot({ path, generation, writtenMs, digest, files }: PolicySnapshot): string {
+/** What was kept of a policy store. Undefined where nothing was; throws where it cannot be used, and why. */
+export async function readKeptGeneration(
+  file: string,
+  store: string,
+): Promise<{ readonly kept: KeptGeneration; readonly writtenMs: number } | undefined> {
+  const text = await readText(file);
+  if (text === undefined) return undefined;
+  const { stored, writtenMs } = parsePolicySnapshot(text);
+  if (stored === undefined) return undefined;
+  if (stored.store !== store)
+    throw new Error(`holds the policies of ${stored.store}, and those of ${store} are asked for`);
+  return { kept: stored, writtenMs };
+}
+
+export function renderPolicySnapshot(snapshot: PolicySnapshot): string {
+  const { path, generation, writtenMs, digest, files, stored } = snapshot;
   const written = new Date(writtenMs).toISOString();
-  return `${JSON.stringify({ sluice_policy_snapshot: format, path, generation, written, digest, files })}\n`;
+  const kept = stored === undefined ? undefined : { stored, stored_digest: digestOfText(JSON.stringify(stored)) };
+  return `${JSON.stringify({ sluice_policy_snapshot: format, path, generation, written, digest, files, ...kept })}\n`;
+}
+
+function digestOfText(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }
 
 function parsePolicySnapshot(text: string): PolicySnapshot {
@@ -69,14 +98,24 @@ function parsePolicySnapshot(text: string): PolicySnapshot {
     throw new Error("is cut off, or no snapshot at all");
   }
   const found = typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
-  const { sluice_policy_snapshot: is, path, generation, written, digest, files } = found;
+  const { sluice_policy_snapshot: is, path, generation, written, digest, files, stored, stored_digest } = found;
   if (is !== format) throw new Error("is no snapshot that this version of Sluice writes");
   const writtenMs = Date.parse(String(written));
   if (typeof path !== "string" || typeof generation !== "number" || typeof digest !== "string" || !isFiles(files))
     throw new Error("lacks something that every snapshot has");
   if (Number.isNaN(writtenMs)) throw new Error("does not say when it was written");
   if (digestOf(files) !== digest) throw new Error("was changed since it was written");
-  return { path, generation, writtenMs, digest, files };
+  // It holds what was written, in the same order, or it is not taken for what it says.
+  if (stored !== undefined && digestOfText(JSON.stringify(stored)) !== stored_digest)
+    throw new Error("was changed since it was written");
+  return {
+    path,
+    generation,
+    writtenMs,
+    digest,
+    files,
+    ...(stored === undefined ? {} : { stored: stored as KeptGeneration }),
+  };
 }
 
 function isFiles(value: unknown): value is readonly PolicyFile[] {

@@ -1,5 +1,5 @@
 import type { CheckRequest, Limiter } from "sluice";
-import type { Caller } from "../access/access.ts";
+import type { Actor } from "../control/control-plane.ts";
 import type { Service } from "./service.ts";
 
 export interface ServiceOptions extends Omit<Service, "reset" | "limiter"> {
@@ -7,12 +7,30 @@ export interface ServiceOptions extends Omit<Service, "reset" | "limiter"> {
 }
 
 export function createService(options: ServiceOptions): Service {
-  const { limiter, log } = options;
+  const { limiter, log, control } = options;
   return {
     ...options,
-    async reset(request: CheckRequest, caller: Caller): Promise<void> {
+    async reset(request: CheckRequest, actor: Actor): Promise<void> {
       await limiter.reset(request);
-      log.info({ caller: caller.name, domain: request.domain, dimensions: request.dimensions }, "counters were reset");
+      const { policies, domain, dimensions } = request;
+      log.info({ caller: actor.caller.name, domain, dimensions }, "counters were reset");
+      await control?.audit.done(actor, {
+        action: "subject.reset",
+        kind: "subject",
+        target: targetOf(dimensions ?? {}),
+        before: { policies, domain, dimensions },
+      });
     },
   };
+}
+
+/** Who a request is about, best known first; what it asks for last. */
+const identifying = ["user", "api_key", "tenant", "org", "ip"];
+const describing = ["endpoint", "method", "tier"];
+
+/** `user:u1`: the subject by which the audit of a reset is found; empty where it was everybody's. */
+function targetOf(dimensions: Readonly<Record<string, string>>): string {
+  const others = Object.keys(dimensions).filter((name) => !describing.includes(name));
+  const name = [...identifying, ...others, ...describing].find((one) => dimensions[one]);
+  return name === undefined ? "" : `${name}:${dimensions[name]}`;
 }

@@ -1,8 +1,10 @@
 import type { CheckRequest, Limiter } from "sluice";
-import type { Access, Caller } from "../access/access.ts";
+import type { Access } from "../access/access.ts";
+import type { Actor, ControlPlane } from "../control/control-plane.ts";
 import type { CountersStatus } from "../counters/running-counters.ts";
 import type { PolicyStatus } from "../policies/policy-reloader.ts";
 import type { ServerStatus } from "../status/server-status.ts";
+import type { StoreReport } from "../status/store-report.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
@@ -15,8 +17,8 @@ import type { Decide } from "./decide.ts";
 export interface Service {
   readonly decide: Decide;
   readonly limiter: Pick<Limiter, "explain" | "peek" | "charge" | "give" | "snapshot">;
-  /** Forgets the counters of a request, and tells in the log who wanted it. */
-  reset(request: CheckRequest, caller: Caller): Promise<void>;
+  /** Forgets the counters of a request. Who wanted it is in the log, and in the audit where there is one. */
+  reset(request: CheckRequest, actor: Actor): Promise<void>;
   readonly access: Access;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -25,8 +27,12 @@ export interface Service {
   readonly policyStatus: () => PolicyStatus;
   /** Undefined where counters are in this process's memory. */
   readonly countersStatus: () => CountersStatus | undefined;
+  /** Undefined where there is no policy store. */
+  readonly storeStatus?: (() => StoreReport | undefined) | undefined;
   /** Everything that there is to say of how this server stands. */
   readonly status: () => ServerStatus;
+  /** Undefined where there is no policy store. */
+  readonly control?: ControlPlane | undefined;
   /** Undefined where traces go nowhere, which costs nothing then. */
   readonly tracing?: Tracing | undefined;
   readonly version: string;

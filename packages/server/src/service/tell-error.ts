@@ -1,13 +1,28 @@
-import { type ErrorCode, renderPath, SluiceError, StoreUnavailable, type StoreUnavailableReason } from "sluice";
+import {
+  type ErrorCode,
+  type Problem,
+  renderPath,
+  SluiceError,
+  StoreUnavailable,
+  type StoreUnavailableReason,
+} from "sluice";
 
 /** What a caller is told of an error, over any transport: bounded, well-formed, and nothing of what is inside. */
 export interface ToldError {
   readonly code: ErrorCode;
   readonly message: string;
   /** The fields that are wrong, the first of them. */
-  readonly fields: { readonly field: string; readonly message: string }[];
+  readonly fields: ToldProblem[];
   /** How many more fields are wrong. */
   readonly more: number;
+}
+
+/** A field that is wrong; with its line and column where it came in a text, counted from 1. */
+export interface ToldProblem {
+  readonly field: string;
+  readonly message: string;
+  readonly line?: number;
+  readonly column?: number;
 }
 
 /** Most fields that one error lists. */
@@ -35,12 +50,18 @@ export function tellError(error: unknown, most: number = maxToldFields): ToldErr
   if (error instanceof StoreUnavailable) return bare(error.code, outages[error.reason]);
   if (!(error instanceof SluiceError) || isOurMistake(error.code)) return bare("internal", unforeseen);
   const { code, message, problems } = error;
-  const fields = problems.slice(0, Math.max(0, most)).map((problem) => ({
-    field: cutText(renderPath(problem.path), maxFieldLength),
-    message: cutText(problem.message, maxMessageLength),
-  }));
+  const fields = tellProblems(problems, most);
   const told = most > 0 ? message : message.split("\n", 1)[0]!;
   return { code, message: cutText(told, maxMessageLength), fields, more: problems.length - fields.length };
+}
+
+/** The first of several problems. */
+export function tellProblems(problems: readonly Problem[], most: number): ToldProblem[] {
+  return problems.slice(0, Math.max(0, most)).map(({ path, message, place }) => ({
+    field: cutText(renderPath(path), maxFieldLength),
+    message: cutText(message, maxMessageLength),
+    ...(place !== undefined && { line: place.line, column: place.column }),
+  }));
 }
 
 /** Whether an error is ours, and belongs into the log. That counters are away is said once, by who looks after them. */

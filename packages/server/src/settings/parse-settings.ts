@@ -85,7 +85,8 @@ const sockets = ["httpSocket", "grpcSocket", "respSocket"] as const;
 function problemsOfEndpoints(settings: Settings, flags: Flags): readonly Problem[] {
   const problems: Problem[] = [];
   const taken = new Map<number | string, keyof Settings>();
-  for (const name of [...ports, ...sockets]) {
+  const control = settings.store === undefined ? [] : (["adminPort"] as const);
+  for (const name of [...ports, ...control, ...sockets]) {
     const place = settings[name];
     // 0 is another port each time.
     if (place === undefined || place === 0) continue;
@@ -109,6 +110,8 @@ function isProtected({ tlsCert, tokens }: Settings): boolean {
   return tlsCert !== undefined || tokens !== undefined;
 }
 
+const storeSettings = ["seed", "adminTokenFile", "nodeName"] as const;
+
 /** What is legal, and hardly meant. */
 function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
   const { redis, redisNodes } = settings;
@@ -120,12 +123,26 @@ function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
         "holds a password, which everybody on this machine can read in the list of processes; put the address into " +
         "SLUICE_REDIS_URL, or the password into REDIS_CLUSTER_PASSWORD",
     });
+  if (/^[a-z]+:\/\/[^/@]*:[^/@]+@/.test(flags.store ?? ""))
+    warnings.push({
+      path: ["--store"],
+      message:
+        "holds a password, which everybody on this machine can read in the list of processes; put the address into " +
+        settingsTable.store.env,
+    });
+  if (settings.store === undefined)
+    for (const name of storeSettings)
+      if (settings[name] !== undefined)
+        warnings.push({
+          path: [givenAs(name, flags)],
+          message: "is of no use, because there is no policy store; name one with --store (SLUICE_STORE_URL)",
+        });
   if (redis !== undefined && redisNodes !== undefined)
     warnings.push({
       path: [settingsTable.redisNodes.env],
       message: "is not used, because SLUICE_REDIS_URL or --redis names the servers as well",
     });
-  if (settings.policySnapshot !== undefined && settings.config === undefined)
+  if (settings.policySnapshot !== undefined && settings.config === undefined && settings.store === undefined)
     warnings.push({
       path: [givenAs("policySnapshot", flags)],
       message: "has nothing to keep, because there are no policy files; name them with --config (RATE_LIMIT_CONFIG)",

@@ -11,7 +11,8 @@ export type FileSetting =
   | "tlsCert"
   | "tlsKey"
   | "tlsClientCa"
-  | "tokens";
+  | "tokens"
+  | "seed";
 
 const maxBytes = 4 * 1024 * 1024;
 

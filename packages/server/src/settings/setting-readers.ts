@@ -24,9 +24,11 @@ export function readDrain(text: string): Reading<number> {
   return readDuration(text === "0" ? "0s" : text, 0, maxDrainMs, "a duration from 0s to 10m, such as 15s");
 }
 
+const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
 export function readDuration(text: string, leastMs: number, mostMs: number, expected: string): Reading<number> {
-  const [, amount, unit = "s"] = /^(\d{1,9})(ms|s|m)$/.exec(text) ?? [];
-  const ms = Number(amount) * { ms: 1, s: 1_000, m: 60_000 }[unit as "ms" | "s" | "m"];
+  const [, amount, unit = "s"] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text) ?? [];
+  const ms = Number(amount) * unitMs[unit as keyof typeof unitMs];
   return ms >= leastMs && ms <= mostMs ? right(ms) : wrong(text, expected);
 }
 

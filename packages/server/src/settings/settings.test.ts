@@ -21,6 +21,15 @@ describe("settings", () => {
       httpPort: 8080,
       grpcPort: 8081,
       respPort: undefined,
+      adminPort: 8090,
+      store: undefined,
+      seed: undefined,
+      precedence: "files",
+      push: "auto",
+      storeGraceMs: 3_600_000,
+      auditRetentionMs: 90 * 86_400_000,
+      adminTokenFile: undefined,
+      nodeName: undefined,
       httpSocket: undefined,
       grpcSocket: undefined,
       respSocket: undefined,
@@ -153,6 +162,24 @@ describe("settings", () => {
     expect(warnings({ SLUICE_REDIS_URL: "redis://a", REDIS_CLUSTER_URL: "b" })).toEqual([
       expect.stringMatching(/^REDIS_CLUSTER_URL: is not used/),
     ]);
+  });
+
+  it("knows two kinds of policy stores, and repeats no password", () => {
+    expect(settingsOf({ SLUICE_STORE_URL: "sqlite:/tmp/x" }).store).toBe("sqlite:/tmp/x");
+    expect(settingsOf({ SLUICE_STORE_URL: "postgresql://a/b" }).store).toBe("postgresql://a/b");
+    const problems = problemsOf({ SLUICE_STORE_URL: "mysql://u:hunter2@a/b" });
+    expect(problems).toEqual([expect.stringMatching(/^SLUICE_STORE_URL: should be postgres:.* or sqlite:PATH$/)]);
+    expect(problemsOf({ SLUICE_ADMIN_PORT: "8080" }), "nothing listens there").toEqual([]);
+    expect(problemsOf({ SLUICE_ADMIN_PORT: "8080", SLUICE_STORE_URL: "sqlite:x" })).toHaveLength(1);
+    const warnings = (flags: Record<string, string>): readonly string[] => {
+      const reading = parseSettings({}, flags);
+      return reading.kind === "settings" ? reading.warnings.map(({ path, message }) => `${path}: ${message}`) : [];
+    };
+    const password = warnings({ store: "postgres://u:hunter2@a/b" });
+    expect(password).toEqual([expect.stringMatching(/^--store: holds a password.*SLUICE_STORE_URL$/)]);
+    expect(password.join()).not.toContain("hunter2");
+    expect(warnings({ store: "postgres://u@a/b" })).toEqual([]);
+    expect(warnings({ seed: "x" })).toEqual([expect.stringMatching(/^--seed: is of no use/)]);
   });
 
   it.each(["0.0.0.0", "::", "10.0.0.5", "example.org", "127.evil.example"])(

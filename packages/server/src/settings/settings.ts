@@ -35,6 +35,8 @@ export interface Settings {
   readonly httpPort: number | undefined;
   readonly grpcPort: number | undefined;
   readonly respPort: number | undefined;
+  /** The control plane's, where there is a policy store. */
+  readonly adminPort: number | undefined;
   /** Paths of unix sockets to listen on as well, for sidecars. */
   readonly httpSocket: string | undefined;
   readonly grpcSocket: string | undefined;
@@ -61,6 +63,21 @@ export interface Settings {
   /** Most checks that this process decides in a second; 0: no bound. */
   readonly maxChecksPerSecond: number;
   readonly workers: number;
+  /** Where policies are kept beside files: `postgres://…`, or `sqlite:PATH`. Undefined: nowhere, and there is no control plane. */
+  readonly store: string | undefined;
+  /** Path of a policy file that an empty store begins with. */
+  readonly seed: string | undefined;
+  /** Which wins where a policy file and the store both have a policy, or know of a subject. */
+  readonly precedence: "files" | "store";
+  /** How nodes hear of changes before they look for them. */
+  readonly push: "auto" | "postgres" | "redis" | "none";
+  /** How long the store may be away before that is told as an error. */
+  readonly storeGraceMs: number;
+  readonly auditRetentionMs: number;
+  /** Where the first token is written to. Undefined: beside the file of the store, or here. */
+  readonly adminTokenFile: string | undefined;
+  /** What this server is called among nodes. Undefined: as its machine. */
+  readonly nodeName: string | undefined;
   /** Path of a file that keeps the last good policies, to start with while theirs cannot be read. */
   readonly policySnapshot: string | undefined;
   /** Which headers of a sub-request become which dimensions: `{ user: "x-user-id" }`. */
@@ -155,6 +172,14 @@ export const settingsTable: SettingsTable = {
     value: "<number>",
     help: "port for gRPC; 0 takes any free one, off none",
     fallback: 8081,
+    read: readPort,
+  },
+  adminPort: {
+    env: "SLUICE_ADMIN_PORT",
+    flag: "--admin-port",
+    value: "<number>",
+    help: "port for the control plane, where there is a policy store; 0 takes any free one, off none",
+    fallback: 8090,
     read: readPort,
   },
   respPort: {
@@ -310,6 +335,76 @@ export const settingsTable: SettingsTable = {
     help: "processes behind the same ports, for counters on servers; auto: one per core",
     fallback: 1,
     read: readWorkers,
+  },
+  store: {
+    env: "SLUICE_STORE_URL",
+    flag: "--store",
+    value: "<url>",
+    help: "policy store: postgres://… or sqlite:PATH; there is a control plane then",
+    fallback: undefined,
+    read: (text) =>
+      /^(postgres(ql)?:\/\/|sqlite:)./.test(text)
+        ? right(text)
+        : // It may hold a password, and is not repeated.
+          { kind: "wrong", message: "should be postgres://user@host/database, or sqlite:PATH" },
+  },
+  seed: {
+    env: "SLUICE_SEED",
+    flag: "--seed",
+    value: "<path>",
+    help: "policy file that an empty policy store begins with",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  precedence: {
+    env: "SLUICE_POLICY_PRECEDENCE",
+    flag: "--policy-precedence",
+    value: "<files|store>",
+    help: "which wins where a policy file and the policy store have the same policy",
+    fallback: "files",
+    read: (text) => readWord(text, ["files", "store"]),
+  },
+  push: {
+    env: "SLUICE_PUSH",
+    flag: "--push",
+    value: "<auto|postgres|redis|none>",
+    help: "how nodes hear of changed policies at once; they look every second as well",
+    fallback: "auto",
+    read: (text) => readWord(text, ["auto", "postgres", "redis", "none"]),
+  },
+  storeGraceMs: {
+    env: "SLUICE_STORE_GRACE",
+    flag: "--store-grace",
+    value: "<duration>",
+    help: "how long the policy store may be away before that is an error, such as 1h",
+    fallback: 3_600_000,
+    fallbackText: "1h",
+    read: (text) => readDuration(text, 1_000, 30 * 86_400_000, "a duration from 1s to 30d, such as 1h"),
+  },
+  auditRetentionMs: {
+    env: "SLUICE_AUDIT_RETENTION",
+    flag: "--audit-retention",
+    value: "<duration>",
+    help: "how long the audit is kept, such as 90d",
+    fallback: 90 * 86_400_000,
+    fallbackText: "90d",
+    read: (text) => readDuration(text, 86_400_000, 3_653 * 86_400_000, "a duration from 1d to 3653d, such as 90d"),
+  },
+  adminTokenFile: {
+    env: "SLUICE_ADMIN_TOKEN_FILE",
+    flag: "--admin-token-file",
+    value: "<path>",
+    help: "where the first admin token is written to, for its owner alone",
+    fallback: undefined,
+    read: (text) => right(text),
+  },
+  nodeName: {
+    env: "SLUICE_NODE_NAME",
+    flag: "--node-name",
+    value: "<name>",
+    help: "what this server is called among nodes; its machine's name by default",
+    fallback: undefined,
+    read: (text) => (/^[\w.:-]{1,64}$/.test(text) ? right(text) : wrong(text, "up to 64 letters, digits or . _ : -")),
   },
   policySnapshot: {
     env: "SLUICE_POLICY_SNAPSHOT",

@@ -1,9 +1,10 @@
 import type { CountersStatus } from "../counters/running-counters.ts";
+import { renderStoreTrouble, type StoreReport } from "./store-report.ts";
 
 /** Whether requests should be sent here. */
 export interface Readiness {
   /**
-   * `ready`, and `degraded`: yes; a counter server is slow, or the policies in force are not those on disk. `unready`: no, the
+   * `ready`, and `degraded`: yes; a counter server is slow, or the policies in force may not be the newest. `unready`: no, the
    * counters cannot be reached. `stopping`: no, for good.
    */
   readonly state: "ready" | "degraded" | "unready" | "stopping";
@@ -15,6 +16,8 @@ export interface ReadinessSources {
   readonly accepting: boolean;
   /** Undefined where counters are in this process. */
   readonly counters: CountersStatus | undefined;
+  /** Undefined where there is no policy store. */
+  readonly store?: StoreReport | undefined;
 }
 
 /** An exchange with a counter server that takes longer makes it a slow one. */
@@ -23,15 +26,15 @@ export const slowMs = 2_000;
 /**
  * Policies are loaded before anybody is listened to, so what is asked is: are we stopping, can the counters be reached, and do
  * they answer within two seconds? A slow server does not make us unready: checks do not wait for it longer than their
- * deadline, and sending requests elsewhere would not make it quicker. A policy file that was refused does not either: the last
- * good policies are in force.
+ * deadline, and sending requests elsewhere would not make it quicker. A policy file that was refused does not either, nor a
+ * policy store that is away: the last good policies are in force.
  */
-export function readinessOf({ accepting, counters }: ReadinessSources): Readiness {
+export function readinessOf({ accepting, counters, store }: ReadinessSources): Readiness {
   if (!accepting) return { state: "stopping", detail: "the server is stopping; ask another one" };
-  if (counters === undefined) return { state: "ready", detail: undefined };
-  if (!counters.ready) return { state: "unready", detail: unreachable(counters) };
-  if (counters.slow.length > 0) return { state: "degraded", detail: tooSlow(counters) };
-  return { state: "ready", detail: undefined };
+  if (counters?.ready === false) return { state: "unready", detail: unreachable(counters) };
+  if (counters !== undefined && counters.slow.length > 0) return { state: "degraded", detail: tooSlow(counters) };
+  const trouble = store && renderStoreTrouble(store);
+  return trouble === undefined ? { state: "ready", detail: undefined } : { state: "degraded", detail: trouble };
 }
 
 export function isReady({ state }: Readiness): boolean {

@@ -4,6 +4,7 @@ import type { PolicyStatus } from "../policies/policy-reloader.ts";
 import type { RefusedSoFar } from "../telemetry/metrics.ts";
 import { type Protocol, protocols } from "../transports/transport.ts";
 import { type Readiness, readinessOf } from "./readiness.ts";
+import type { StoreReport } from "./store-report.ts";
 
 /** How this server stands, as plain data: what an operator looks at first. Times are epoch milliseconds or milliseconds. */
 export interface ServerStatus extends Readiness {
@@ -15,6 +16,8 @@ export interface ServerStatus extends Readiness {
   readonly startedAtMs: number;
   readonly uptimeMs: number;
   readonly policies: PoliciesStatus;
+  /** Undefined where there is no policy store. */
+  readonly store: StoreReport | undefined;
   readonly counters: CountersReport;
   readonly queue: {
     /** Checks that wait for counters, and how many may. */
@@ -92,6 +95,7 @@ export interface ServerStatusSources {
   readonly policyPath: string | undefined;
   readonly policyStatus: () => PolicyStatus;
   readonly policyOrigin: () => PolicyOrigin;
+  readonly store?: (() => StoreReport | undefined) | undefined;
   readonly counters: Pick<RunningCounters, "where" | "figures" | "status">;
   readonly pending: () => number;
   readonly maxPending: number;
@@ -109,8 +113,9 @@ export function readServerStatus(sources: ServerStatusSources): ServerStatus {
   const nowMs = (sources.nowMs ?? Date.now)();
   const connections = sources.connections();
   const addresses = sources.addresses();
+  const store = sources.store?.();
   return {
-    ...readinessOf({ accepting: sources.accepting(), counters: counters.status() }),
+    ...readinessOf({ accepting: sources.accepting(), counters: counters.status(), store }),
     version,
     node: process.version,
     pid: process.pid,
@@ -118,6 +123,7 @@ export function readServerStatus(sources: ServerStatusSources): ServerStatus {
     startedAtMs,
     uptimeMs: nowMs - startedAtMs,
     policies: readPolicies(sources, nowMs),
+    store,
     counters: readCounters(counters),
     queue: { pending: sources.pending(), maxPending: sources.maxPending },
     shed: refused.shed,

@@ -1,11 +1,11 @@
 import {
   type Decision,
   type DecisionReason,
+  type DegradedReason,
   type Limit,
   type Policy,
   type PolicySet,
   renderWindow,
-  type StoreUnavailableReason,
   type Window,
 } from "sluice";
 import { type Buckets, createBuckets, durationBounds, histogramSamples, observe, shareBounds } from "./buckets.ts";
@@ -19,8 +19,8 @@ import type { Family, Sample } from "./exposition.ts";
 export class DecisionFigures {
   readonly families: readonly Family[];
   readonly #maxPolicies: number;
-  readonly #none = createPolicyFigures("none", "");
-  readonly #other = createPolicyFigures("other", "");
+  readonly #none = createPolicyFigures("none", undefined);
+  readonly #other = createPolicyFigures("other", undefined);
   /** Policies in force that have a label of their own, by id. */
   #policies = new Map<string, PolicyFigures>();
   /** Limits that requests bring along and that have a label of their own, by name. */
@@ -44,9 +44,10 @@ export class DecisionFigures {
       return;
     }
     if (decision.shadow.length > 0) this.#countShadow(decision);
-    if (allowed) figures.inForce.allowed += 1;
+    const version = versionOf(figures, decision.version);
+    if (allowed) version.allowed += 1;
     else {
-      figures.inForce.denied += 1;
+      version.denied += 1;
       figures.denials[decision.reason] += 1;
     }
     // What was decided before was charged before.
@@ -59,7 +60,7 @@ export class DecisionFigures {
 
   /** Gives limits that requests bring along a label of their own. Where a policy has the same id, it is that of both. */
   label(names: readonly string[]): void {
-    for (const name of names) this.#brought.set(name, createPolicyFigures(name, ""));
+    for (const name of names) this.#brought.set(name, createPolicyFigures(name, undefined));
   }
 
   /** Gives policies their labels, the first ones, and forgets those that are gone. */
@@ -69,24 +70,27 @@ export class DecisionFigures {
     const next = new Map<string, PolicyFigures>();
     this.#windows = new Map();
     for (const policy of labelled) {
-      const version = String(policy.version);
-      const figures = this.#policies.get(policy.id) ?? createPolicyFigures(policy.id, version);
+      const { version } = policy;
+      const figures = this.#policies.get(policy.id) ?? next.get(policy.id) ?? createPolicyFigures(policy.id, version);
       const { inForce, before } = figures;
       if (inForce.version !== version) {
         figures.before = inForce;
         // An edit that was taken back goes on where it was.
         figures.inForce = before?.version === version ? before : { version, allowed: 0, denied: 0 };
       }
-      this.#takeWindows(policy, figures);
+      this.#takeWindows(policy, figures, next.has(policy.id));
       next.set(policy.id, figures);
     }
     this.#policies = next;
   }
 
-  /** Windows of the policy and of its tiers, each with what was counted for it under the same labels. */
-  #takeWindows(policy: Policy, figures: PolicyFigures): void {
+  /**
+   * Windows of the policy and of its tiers, each with what was counted for it under the same labels. Those of another version
+   * that is in force as well are kept beside them.
+   */
+  #takeWindows(policy: Policy, figures: PolicyFigures, besideOthers: boolean): void {
     const known = new Map(figures.windows.map((one) => [one.labels.join("|"), one]));
-    const inUse = new Set<WindowFigures>();
+    const inUse = new Set<WindowFigures>(besideOthers ? figures.windows : []);
     const take = (scope: string, window: Window, index: number): void => {
       const labels = [policy.id, scope, String(index), window.name ?? renderWindow(window)];
       const key = labels.join("|");
@@ -202,8 +206,8 @@ export class DecisionFigures {
         },
         ({ inForce, before }) =>
           [...(before === undefined ? [] : [before]), inForce].flatMap(({ version, allowed, denied }) => [
-            [[version, "true"], allowed] as const,
-            [[version, "false"], denied] as const,
+            [[labelOf(version), "true"], allowed] as const,
+            [[labelOf(version), "false"], denied] as const,
           ]),
       ),
       this.#byPolicy(
@@ -316,14 +320,14 @@ const maxWindows = 10;
 interface PolicyFigures {
   readonly policy: string;
   inForce: VersionFigures;
-  /** The version before, so that what was counted last under it is still scraped. */
+  /** The version before, so that what was counted last under it is still scraped; while two are in force, the older. */
   before: VersionFigures | undefined;
   costAllowed: number;
   costDenied: number;
   readonly denials: Record<DecisionReason, number>;
   readonly durations: Buckets;
   readonly usedShares: Buckets;
-  readonly degraded: Readonly<Record<StoreUnavailableReason, { allowed: number; denied: number }>>;
+  readonly degraded: Readonly<Record<DegradedReason, { allowed: number; denied: number }>>;
   shadowDenials: number;
   windows: readonly WindowFigures[];
   /** Windows that no policy has: custom limits of subjects, and limits that requests bring along. */
@@ -331,7 +335,8 @@ interface PolicyFigures {
 }
 
 interface VersionFigures {
-  readonly version: string;
+  /** Undefined for limits that requests bring along. */
+  readonly version: number | undefined;
   allowed: number;
   denied: number;
 }
@@ -345,7 +350,16 @@ interface WindowFigures {
   remaining: number;
 }
 
-function createPolicyFigures(policy: string, version: string): PolicyFigures {
+function labelOf(version: number | undefined): string {
+  return version === undefined ? "" : String(version);
+}
+
+/** What is counted for a version: of the two there may be, the one that decided. */
+function versionOf({ inForce, before }: PolicyFigures, version: number | undefined): VersionFigures {
+  return before !== undefined && before.version === version ? before : inForce;
+}
+
+function createPolicyFigures(policy: string, version: number | undefined): PolicyFigures {
   const figures: Omit<PolicyFigures, "otherWindow"> = {
     policy,
     inForce: { version, allowed: 0, denied: 0 },
@@ -368,6 +382,7 @@ function createPolicyFigures(policy: string, version: string): PolicyFigures {
       storage_unavailable: { allowed: 0, denied: 0 },
       storage_timeout: { allowed: 0, denied: 0 },
       storage_overloaded: { allowed: 0, denied: 0 },
+      kill_switch: { allowed: 0, denied: 0 },
     },
     shadowDenials: 0,
     windows: [],

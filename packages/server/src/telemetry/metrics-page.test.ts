@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { createMetrics } from "./metrics.ts";
 import type { RedisFigures } from "./redis-families.ts";
+import { StoreFigures } from "./store-families.ts";
 
 const root = fileURLToPath(new URL("../../../..", import.meta.url));
 const page = await readFile(`${root}docs/metrics.md`, "utf8");
@@ -21,9 +22,13 @@ const { families } = createMetrics({
     counters: () => figures,
     redis: () => redis,
     pending: () => 0,
-    connections: () => ({ http: 0, grpc: 0, resp: 0 }),
+    connections: () => ({ http: 0, grpc: 0, resp: 0, admin: 0 }),
     spans: () => ({ exported: 0, dropped: 0 }),
     snapshot: () => ({ inUse: false, writtenMs: undefined }),
+    store: new StoreFigures(() => ({
+      ...{ state: "current", newest: 0, generation: 0, pushed: false, killSwitch: undefined },
+      ...{ problems: 0, overridden: 0 },
+    })),
   },
 });
 

@@ -81,18 +81,28 @@ describe("metrics", () => {
   it("go on counting under a version that comes back", async () => {
     const metrics = createMetrics({ version: "1", sources });
     const [a] = limiter.snapshot.policySet.policies;
-    const count = (): void => metrics.countDecision(limiter.checkSync({ dimensions: { endpoint: "/a" } }), 0.001);
+    const count = (version: number): void =>
+      metrics.countDecision({ ...limiter.checkSync({ dimensions: { endpoint: "/a" } }), version }, 0.001);
     const total = async (version: number): Promise<number> => {
       const pattern = new RegExp(`^sluice_checks_total\\{policy="a",version="${version}",.*\\} (\\d+)$`, "gm");
       return [...(await metrics.render()).matchAll(pattern)].reduce((sum, match) => sum + Number(match[1]), 0);
     };
     metrics.usePolicies({ policies: [{ ...a!, version: 1 }] });
-    for (let times = 0; times < 3; times++) count();
+    for (let times = 0; times < 3; times++) count(1);
     metrics.usePolicies({ policies: [{ ...a!, version: 2 }] });
-    count();
+    count(2);
     metrics.usePolicies({ policies: [{ ...a!, version: 1 }] });
-    count();
+    count(1);
     expect([await total(1), await total(2)]).toEqual([4, 1]);
+    // Both in force, and told again of it: each is counted by itself, with windows of both.
+    const both = { policies: [1, 2].map((version) => ({ ...a!, version })) };
+    for (let times = 0; times < 2; times++) {
+      metrics.usePolicies(both);
+      count(1);
+      count(2);
+      count(2);
+    }
+    expect([await total(1), await total(2)]).toEqual([6, 5]);
   });
 
   it("tell of a limit of 0 as full, in numbers", async () => {
@@ -214,7 +224,7 @@ describe("metrics", () => {
   });
 
   it("count requests, calls, commands and checks by protocol, and how long they took", async () => {
-    const connections = () => ({ http: 3, grpc: 2, resp: 0 });
+    const connections = () => ({ http: 3, grpc: 2, resp: 0, admin: 0 });
     const metrics = createMetrics({ version: "1", sources: { ...sources, connections, pending: () => 6 } });
     metrics.countHttpRequest("POST", "/v1/check", 200, 0.000_2);
     metrics.countGrpcCall("sluice.v1.RateLimiter/Check", "OK", 0.000_02);

@@ -25,6 +25,8 @@ export interface MetricsSources extends PolicyFiguresSources {
   readonly pending?: () => number;
   /** Connections that are open. */
   readonly connections?: () => Readonly<Record<Protocol, number>>;
+  /** How this server stands to the policy store. Absent: there is none. */
+  readonly store?: { readonly families: readonly Family[] } | undefined;
   /** Spans handed to a collector, and those that were not. Absent: there are none. */
   readonly spans?: (() => { readonly exported: number; readonly dropped: number }) | undefined;
 }
@@ -113,7 +115,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
       samples: () => [{ labels: [version, process.version], value: 1 }],
     },
   ];
-  const { pending, counters, redis, spans } = sources;
+  const { pending, counters, redis, spans, store } = sources;
+  if (store !== undefined) families.push(...store.families);
   if (pending !== undefined)
     families.push(single("gauge", "sluice_pending_checks", "Checks that wait for counters now.", pending));
   if (counters !== undefined) families.push(...memoryFamilies(counters));

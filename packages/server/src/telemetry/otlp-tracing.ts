@@ -185,6 +185,7 @@ const statusNames: Readonly<Record<Protocol, string>> = {
   http: "http.response.status_code",
   grpc: "rpc.response.status_code",
   resp: "db.response.status_code",
+  admin: "http.response.status_code",
 };
 
 function attributesOf(decision: Decision | undefined): Readonly<Record<string, AttributeValue>> {

@@ -17,6 +17,7 @@ export class RequestFigures {
     http: createBuckets(durationBounds),
     grpc: createBuckets(durationBounds),
     resp: createBuckets(durationBounds),
+    admin: createBuckets(durationBounds),
   };
 
   constructor(connections: (() => Readonly<Record<Protocol, number>>) | undefined) {

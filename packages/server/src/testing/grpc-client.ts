@@ -45,6 +45,7 @@ export interface GrpcTestClient {
     service: D,
     method: M,
     request: RequestOf<D, M>,
+    options?: CallOptions,
   ): ClientReadableStream<ResponseOf<D, M>>;
   readonly client: Client;
   close(): void;
@@ -85,9 +86,17 @@ export function connectForTest(address: string): GrpcTestClient {
       const options = deadline === undefined ? {} : { deadline };
       return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadataOf(token), options);
     },
-    watch(service, method, request) {
+    watch(service, method, request, { token, deadline } = {}) {
       const { path, requestSerialize, responseDeserialize } = methodOf(service, method);
-      return client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request);
+      const options = deadline === undefined ? {} : { deadline };
+      return client.makeServerStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        request,
+        metadataOf(token),
+        options,
+      );
     },
     client,
     close: () => client.close(),

@@ -1,7 +1,9 @@
+import { limitOwnApi, type OwnLimits } from "../control/limit-own-api.ts";
 import type { Service } from "../service/service.ts";
 import { addressOf } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
 import { countChecks } from "../telemetry/count-checks.ts";
+import { createAdminServer } from "./admin/server.ts";
 import { createDoor, type Door, type DoorOptions, type Endpoint } from "./door.ts";
 import { createGrpcServer } from "./grpc/server.ts";
 import { createHttpServer } from "./http/server.ts";
@@ -44,11 +46,12 @@ export async function createTransports(
   const { maxConnections } = settings;
   const onTurnedAway = createTurnedAwayLog(service, maxConnections);
   const open: OpenTransport[] = [];
+  const ownLimits = limitOwnApi();
   const tls = await createTls({ settings, log: service.log });
   for (const protocol of protocols) {
     const endpoints = endpointsOf(protocol, settings);
     if (endpoints.length === 0) continue;
-    const transport = await createTransport(protocol, service, settings).catch((error: unknown) => {
+    const transport = await createTransport(protocol, service, settings, ownLimits).catch((error: unknown) => {
       tls?.close();
       throw error;
     });
@@ -68,7 +71,7 @@ export async function createTransports(
 
   return {
     async listen(): Promise<Addresses> {
-      const addresses: Record<Protocol, readonly string[]> = { http: [], grpc: [], resp: [] };
+      const addresses: Record<Protocol, readonly string[]> = { http: [], grpc: [], resp: [], admin: [] };
       try {
         for (const { protocol, door } of open)
           addresses[protocol] = (await door.listen()).map((address) => urlOf(protocol, address, tls !== undefined));
@@ -80,7 +83,7 @@ export async function createTransports(
     },
     get connections(): Readonly<Record<Protocol, number>> {
       const of = (protocol: Protocol): number => open.find((one) => one.protocol === protocol)?.door.connections ?? 0;
-      return { http: of("http"), grpc: of("grpc"), resp: of("resp") };
+      return { http: of("http"), grpc: of("grpc"), resp: of("resp"), admin: of("admin") };
     },
     async reload(): Promise<void> {
       await tls?.reload();
@@ -89,7 +92,12 @@ export async function createTransports(
   };
 }
 
-async function createTransport(protocol: Protocol, service: Service, settings: Settings): Promise<Transport> {
+async function createTransport(
+  protocol: Protocol,
+  service: Service,
+  settings: Settings,
+  ownLimits: OwnLimits,
+): Promise<Transport> {
   switch (protocol) {
     case "http":
       return createHttpServer({
@@ -103,7 +111,10 @@ async function createTransport(protocol: Protocol, service: Service, settings: S
     case "resp":
       return createRespServer(service);
     case "grpc":
-      return createGrpcServer({ ...service, envoyHeaders: settings.envoyHeaders });
+      return createGrpcServer({ ...service, envoyHeaders: settings.envoyHeaders, ownLimits });
+    case "admin":
+      if (service.control === undefined) throw new Error("there is no control plane to be asked on the admin port");
+      return createAdminServer({ ...service, control: service.control }, { ownLimits });
   }
 }
 
@@ -114,6 +125,7 @@ export function endpointsOf(protocol: Protocol, settings: Settings): readonly En
     http: { port: settings.httpPort, socket: settings.httpSocket },
     grpc: { port: settings.grpcPort, socket: settings.grpcSocket },
     resp: { port: settings.respPort, socket: settings.respSocket },
+    admin: { port: settings.store === undefined ? undefined : settings.adminPort, socket: undefined },
   }[protocol];
   const endpoints: Endpoint[] = [];
   if (port !== undefined) endpoints.push({ kind: "port", host, port });
@@ -125,6 +137,7 @@ const schemes: Readonly<Record<Protocol, readonly [clear: string, secure: string
   http: ["http", "https"],
   grpc: ["grpc", "grpcs"],
   resp: ["redis", "rediss"],
+  admin: ["http", "https"],
 };
 
 /** `http://127.0.0.1:8080`, `grpcs://…`, `redis://…`, `unix:/run/sluice.sock`. */

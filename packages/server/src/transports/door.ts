@@ -76,6 +76,7 @@ const alpn: Readonly<Record<Protocol, readonly string[] | undefined>> = {
   http: ["http/1.1"],
   grpc: ["h2"],
   resp: undefined,
+  admin: ["http/1.1"],
 };
 
 /** Owner and group may connect. */

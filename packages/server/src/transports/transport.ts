@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-export const protocols = ["http", "grpc", "resp"] as const;
+export const protocols = ["http", "grpc", "resp", "admin"] as const;
 export type Protocol = (typeof protocols)[number];
 
 /** One protocol over connections that somebody else listens for: a door. */

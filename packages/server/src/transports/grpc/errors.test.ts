@@ -2,6 +2,7 @@ import { status } from "@grpc/grpc-js";
 import { BadRequest, ErrorInfo, Status } from "@sluice/protocol/status";
 import { type ErrorCode, errorCodes, SluiceError, StoreUnavailable } from "sluice";
 import { describe, expect, it } from "vitest";
+import { VersionConflict } from "../../control/version-conflict.ts";
 import { DeadlineOver, isOurs, renderStatus } from "./errors.ts";
 
 const foreseen: Readonly<Record<ErrorCode, keyof typeof status>> = {
@@ -12,11 +13,16 @@ const foreseen: Readonly<Record<ErrorCode, keyof typeof status>> = {
   not_local: "INTERNAL",
   body_too_large: "RESOURCE_EXHAUSTED",
   not_found: "UNIMPLEMENTED",
+  resource_not_found: "NOT_FOUND",
+  version_conflict: "ABORTED",
+  already_exists: "ALREADY_EXISTS",
+  rate_limited: "RESOURCE_EXHAUSTED",
   unauthenticated: "UNAUTHENTICATED",
   permission_denied: "PERMISSION_DENIED",
   not_ready: "UNAVAILABLE",
   overloaded: "UNAVAILABLE",
   store_unavailable: "UNAVAILABLE",
+  policy_store_unavailable: "UNAVAILABLE",
   internal: "INTERNAL",
 };
 
@@ -27,6 +33,12 @@ describe("an error as a status", () => {
       expect([code, status[told]]).toEqual([code, foreseen[code]]);
       if (foreseen[code] !== "INTERNAL") expect(metadata.get("sluice-code")).toEqual([code]);
     }
+  });
+
+  it("tells the version that there is, where the caller saw another", () => {
+    const { metadata } = renderStatus(new VersionConflict("policy p", 1, 3));
+    const { details } = Status.decode(metadata.get("grpc-status-details-bin")[0] as Buffer);
+    expect(ErrorInfo.decode(details[0]!.value).metadata).toEqual({ current_version: "3" });
   });
 
   it("names every field that is wrong, in words and in details that programs read", () => {

@@ -1,6 +1,7 @@
 import { Metadata, type StatusObject, status } from "@grpc/grpc-js";
 import { type Any, BadRequest, ErrorInfo, Status } from "@sluice/protocol/status";
 import type { ErrorCode } from "sluice";
+import { VersionConflict } from "../../control/version-conflict.ts";
 import { cutText, isOurs as isOurMistake, type ToldError, tellError } from "../../service/tell-error.ts";
 
 /**
@@ -13,12 +14,17 @@ export const statusByCode: Readonly<Record<ErrorCode, status>> = {
   policy_not_found: status.NOT_FOUND,
   idempotency_conflict: status.FAILED_PRECONDITION,
   not_found: status.UNIMPLEMENTED,
+  resource_not_found: status.NOT_FOUND,
+  version_conflict: status.ABORTED,
+  already_exists: status.ALREADY_EXISTS,
+  rate_limited: status.RESOURCE_EXHAUSTED,
   body_too_large: status.RESOURCE_EXHAUSTED,
   unauthenticated: status.UNAUTHENTICATED,
   permission_denied: status.PERMISSION_DENIED,
   not_ready: status.UNAVAILABLE,
   overloaded: status.UNAVAILABLE,
   store_unavailable: status.UNAVAILABLE,
+  policy_store_unavailable: status.UNAVAILABLE,
   not_local: status.INTERNAL,
   internal: status.INTERNAL,
 };
@@ -41,7 +47,8 @@ const maxDescriptionLength = 200;
 
 /**
  * An error as the end of a call: the trailer `sluice-code` has its code, `grpc-status-details-bin` the same and the fields
- * that are wrong, as many as fit, as `google.rpc.ErrorInfo` and `google.rpc.BadRequest`.
+ * that are wrong, as many as fit, as `google.rpc.ErrorInfo` and `google.rpc.BadRequest`. Of a conflict of versions, the
+ * former has `current_version`.
  */
 export function renderStatus(error: unknown): StatusObject {
   const metadata = new Metadata();
@@ -49,7 +56,9 @@ export function renderStatus(error: unknown): StatusObject {
   const { code, message: told, fields } = tellError(error);
   const message = fitting(told);
   metadata.set("sluice-code", code);
-  const details = [packed("ErrorInfo", ErrorInfo.encode({ reason: code, domain: "sluice", metadata: {} }).finish())];
+  const more = error instanceof VersionConflict ? { current_version: String(error.currentVersion) } : {};
+  const info = ErrorInfo.encode({ reason: code, domain: "sluice", metadata: more }).finish();
+  const details = [packed("ErrorInfo", info)];
   if (fields.length > 0) details.push(packed("BadRequest", badRequestOf(fields)));
   const bytes = Status.encode({ code: statusByCode[code], message, details }).finish();
   metadata.set("grpc-status-details-bin", Buffer.from(bytes));

@@ -13,6 +13,7 @@ const names = [
   "",
   "ratelimiter.v1.RateLimiterService",
   "sluice.v1.RateLimiter",
+  "sluice.v1.PolicyAdmin",
   "envoy.service.ratelimit.v3.RateLimitService",
   "ratelimit",
 ];

@@ -6,6 +6,7 @@ export const healthNames: readonly string[] = [
   "",
   "ratelimiter.v1.RateLimiterService",
   "sluice.v1.RateLimiter",
+  "sluice.v1.PolicyAdmin",
   "envoy.service.ratelimit.v3.RateLimitService",
   "ratelimit",
 ];

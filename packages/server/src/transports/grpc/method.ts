@@ -9,6 +9,7 @@ import {
 } from "@sluice/protocol";
 import type { Caller } from "../../access/access.ts";
 import type { Permission } from "../../access/roles.ts";
+import type { OwnLimits } from "../../control/limit-own-api.ts";
 import type { Service } from "../../service/service.ts";
 import type { HealthFeed } from "./health.ts";
 
@@ -17,6 +18,8 @@ export interface GrpcContext extends Service {
   /** Aborted when the server stops: streams that would go on for ever end themselves. */
   readonly draining: AbortSignal;
   readonly health: HealthFeed;
+  /** Sluice's limits on those methods that change or tell what is stored. */
+  readonly ownLimits: OwnLimits;
   /** Whether Envoy is given headers to add to its answers. */
   readonly envoyHeaders?: boolean | undefined;
 }
@@ -24,6 +27,8 @@ export interface GrpcContext extends Service {
 /** Who calls, and how long they wait. */
 export interface CallInfo {
   readonly caller: Caller;
+  /** The peer's address; empty where it has none. */
+  readonly from: string;
   /**
    * What is left of the caller's patience at this moment, for `CheckRequest.deadlineMs`. Undefined where it has no end;
    * throws `DeadlineOver` where nothing is left.
@@ -46,6 +51,7 @@ export type WatchHandler<Req, Res> = (
   stream: ServerWritableStream<Uint8Array, Uint8Array>,
   codec: StreamCodec<Req, Res>,
   context: GrpcContext,
+  call: CallInfo,
 ) => void;
 
 /** Many requests, many answers. It ends the stream itself. */
@@ -65,10 +71,20 @@ export interface StreamCodec<Req, Res> {
   tell(error: unknown): StatusObject;
 }
 
+/** How a method is known to the control plane. */
+export interface MethodAudit {
+  /** `policy.put`; the part before the dot is what it is done to. */
+  readonly action: string;
+  /** What it counts as among those calls of a token that Sluice limits. Absent: it is not limited. */
+  readonly access?: "read" | "write" | undefined;
+}
+
 /** A row of the method table. */
 export type Method = {
   readonly definition: GrpcMethod<unknown, unknown>;
   readonly needs: Permission | "nothing";
+  /** Set where refusals are in the audit. */
+  readonly audit?: MethodAudit | undefined;
 } & (
   | { readonly kind: "unary"; readonly handle: UnaryHandler<unknown, unknown> }
   | { readonly kind: "watch"; readonly handle: WatchHandler<unknown, unknown> }
@@ -80,10 +96,12 @@ export function unary<D extends ServiceDefinition, M extends keyof D["methods"]>
   method: M,
   needs: Method["needs"],
   handle: UnaryHandler<RequestOf<D, M>, ResponseOf<D, M>>,
+  audit?: MethodAudit,
 ): Method {
   return {
     definition: definitionOf(service, method),
     needs,
+    audit,
     kind: "unary",
     handle: handle as UnaryHandler<unknown, unknown>,
   };
@@ -94,10 +112,12 @@ export function watch<D extends ServiceDefinition, M extends keyof D["methods"]>
   method: M,
   needs: Method["needs"],
   handle: WatchHandler<RequestOf<D, M>, ResponseOf<D, M>>,
+  audit?: MethodAudit,
 ): Method {
   return {
     definition: definitionOf(service, method),
     needs,
+    audit,
     kind: "watch",
     handle: handle as WatchHandler<unknown, unknown>,
   };

@@ -1,4 +1,4 @@
-import { CheckBatchRequest, RateLimiterDefinition as sluice } from "@sluice/protocol";
+import { PolicyAdminDefinition as admin, CheckBatchRequest, RateLimiterDefinition as sluice } from "@sluice/protocol";
 import { HealthDefinition as health } from "@sluice/protocol/health";
 import { RateLimiterServiceDefinition as ratelimiter } from "@sluice/protocol/ratelimiter";
 import { ServerReflectionDefinition as reflection } from "@sluice/protocol/reflection";
@@ -10,6 +10,7 @@ import { checkAndIncrement } from "./handlers/check-and-increment.ts";
 import { checkBatch } from "./handlers/check-batch.ts";
 import { checkRateLimit } from "./handlers/check-rate-limit.ts";
 import { checkStream } from "./handlers/check-stream.ts";
+import { configurePolicy } from "./handlers/configure-policy.ts";
 import { consumeAndCheckLimit } from "./handlers/consume-and-check-limit.ts";
 import { getBucketStatus } from "./handlers/get-bucket-status.ts";
 import { getCurrentConfig } from "./handlers/get-current-config.ts";
@@ -19,10 +20,11 @@ import { giveBack } from "./handlers/give-back.ts";
 import { healthCheck } from "./handlers/health-check.ts";
 import { healthList } from "./handlers/health-list.ts";
 import { healthWatch } from "./handlers/health-watch.ts";
+import { listPolicies } from "./handlers/list-policies.ts";
 import { reflect } from "./handlers/reflect.ts";
 import { resetKey } from "./handlers/reset-key.ts";
 import { resetLimit } from "./handlers/reset-limit.ts";
-import { type Method, stream, unary, watch } from "./method.ts";
+import { type Method, type MethodAudit, stream, unary, watch } from "./method.ts";
 import { readBatch } from "./read-batch.ts";
 
 /** The same service under its older name, whose messages are the same. */
@@ -39,6 +41,8 @@ const batches = {
   },
 };
 
+const reset: MethodAudit = { action: "subject.reset" };
+
 /** Every method that is answered. */
 export const methods: readonly Method[] = [
   unary(sluice, "check", "check", check),
@@ -48,10 +52,13 @@ export const methods: readonly Method[] = [
   unary(sluice, "giveBack", "check", giveBack),
   unary(sluice, "checkRateLimit", "check", checkRateLimit),
   unary(sluice, "getRemainingQuota", "read", getRemainingQuota),
-  unary(sluice, "resetLimit", "operate", resetLimit),
+  unary(sluice, "resetLimit", "operate", resetLimit, reset),
   unary(sluice, "checkAndIncrement", "check", checkAndIncrement),
   unary(sluice, "getUsage", "read", getUsage),
-  unary(sluice, "resetKey", "operate", resetKey),
+  unary(sluice, "resetKey", "operate", resetKey, reset),
+
+  unary(admin, "configurePolicy", "edit", configurePolicy, { action: "policy.put", access: "write" }),
+  watch(admin, "listPolicies", "read", listPolicies, { action: "policy.list", access: "read" }),
 
   unary(ratelimiter, "consumeAndCheckLimit", "check", consumeAndCheckLimit),
   unary(ratelimiter, "getCurrentConfig", "read", getCurrentConfig),

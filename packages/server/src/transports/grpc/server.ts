@@ -12,17 +12,18 @@ import {
   status,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
-import { maxDeadlineMs } from "sluice";
-import { type Access, type Caller, demand, unasked } from "../../access/access.ts";
+import { maxDeadlineMs, parseIp, renderIp, SluiceError } from "sluice";
+import { type Caller, demand, unasked } from "../../access/access.ts";
 import { bearerTokenOf } from "../../access/bearer-token.ts";
 import type { Permission } from "../../access/roles.ts";
+import { limitOwnApi } from "../../control/limit-own-api.ts";
 import type { Service } from "../../service/service.ts";
 import { countChecks } from "../../telemetry/count-checks.ts";
 import type { TraceCarrier } from "../../telemetry/tracing.ts";
 import type { Transport } from "../transport.ts";
 import { DeadlineOver, isOurs, renderStatus } from "./errors.ts";
 import { createHealthFeed } from "./health.ts";
-import type { CallInfo, GrpcContext, Method, StreamCallInfo, StreamCodec } from "./method.ts";
+import type { CallInfo, GrpcContext, Method, MethodAudit, StreamCallInfo, StreamCodec } from "./method.ts";
 import { methods } from "./methods.ts";
 import { readMessage } from "./read-message.ts";
 
@@ -49,14 +50,20 @@ export interface GrpcServerOptions {
 
 /** gRPC over the method table. Knows of calls, metadata and connections; handlers know of messages. */
 export function createGrpcServer(
-  service: Service & Pick<GrpcContext, "envoyHeaders">,
+  service: Service & Pick<GrpcContext, "envoyHeaders"> & Partial<Pick<GrpcContext, "ownLimits">>,
   options: GrpcServerOptions = {},
 ): Transport {
   const stopping = new AbortController();
   setMaxListeners(0, stopping.signal);
   const decide = countChecks(service.decide, service.metrics.checksOf("grpc"));
   const draining = stopping.signal;
-  const context: GrpcContext = { ...service, decide, draining, health: createHealthFeed({ ...service, draining }) };
+  const context: GrpcContext = {
+    ...service,
+    decide,
+    draining,
+    health: createHealthFeed({ ...service, draining }),
+    ownLimits: service.ownLimits ?? limitOwnApi(),
+  };
   const server = new Server({
     ...limits,
     // Who is gone without a word is noticed, and so is who never says anything.
@@ -164,7 +171,7 @@ function register(server: Server, method: Method, context: GrpcContext): void {
       const info = admit(call, method, context);
       if (method.kind === "watch") {
         const watching = call as ServerWritableStream<Uint8Array, Uint8Array>;
-        method.handle(codec.read(watching.request), watching, codec, context);
+        method.handle(codec.read(watching.request), watching, codec, context, info);
       } else if (method.kind === "stream") {
         const admitAgain = (): void => void admit(call, method, context);
         const asking: StreamCallInfo = Object.assign(info, { admitAgain });
@@ -185,26 +192,38 @@ function asTheyAre(bytes: Buffer): Buffer {
   return bytes;
 }
 
+type Asking = { readonly metadata: Metadata; getDeadline(): Date | number; getPeer(): string };
+
 /** Throws where nobody waits for the answer any more, or the caller may not ask. */
-function admit(
-  call: { readonly metadata: Metadata; getDeadline(): Date | number },
-  { needs }: Method,
-  { access }: GrpcContext,
-): CallInfo {
+function admit(call: Asking, method: Method, context: GrpcContext): CallInfo {
   const deadline = call.getDeadline();
   leftOf(deadline);
   return {
-    caller: needs === "nothing" ? unasked : identify(call.metadata, needs, access),
+    caller: method.needs === "nothing" ? unasked : identify(call, method.needs, method.audit, context),
+    get from(): string {
+      return addressOf(call.getPeer());
+    },
     get deadlineMs(): number | undefined {
       return leftOf(deadline);
     },
   };
 }
 
-function identify(metadata: Metadata, needs: Permission, access: Access): Caller {
-  const [authorization] = metadata.get("authorization");
-  const caller = access.identify(bearerTokenOf({ authorization: authorization?.toString() }));
-  demand(caller, needs);
+function identify(call: Asking, needs: Permission, audit: MethodAudit | undefined, context: GrpcContext): Caller {
+  const { access, control, ownLimits } = context;
+  const [authorization] = call.metadata.get("authorization");
+  let caller = unasked;
+  try {
+    caller = access.identify(bearerTokenOf({ authorization: authorization?.toString() }));
+    demand(caller, needs);
+  } catch (error) {
+    if (audit !== undefined && error instanceof SluiceError) {
+      const kind = audit.action.slice(0, audit.action.indexOf("."));
+      control?.audit.refused({ caller, from: addressOf(call.getPeer()) }, audit.action, kind, "", error.message);
+    }
+    throw error;
+  }
+  if (audit?.access !== undefined) ownLimits.take(caller, audit.access);
   return caller;
 }
 
@@ -213,6 +232,12 @@ function carrierOf(metadata: Metadata): TraceCarrier {
   const [traceparent] = metadata.get("traceparent");
   const [tracestate] = metadata.get("tracestate");
   return { traceparent: traceparent?.toString(), tracestate: tracestate?.toString() };
+}
+
+/** The address of `127.0.0.1:34567` or `[::1]:34567`; empty where it is none. */
+function addressOf(peer: string): string {
+  const ip = parseIp(peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1"));
+  return ip === undefined ? "" : renderIp(ip);
 }
 
 /** Left for the way back, so that an answer by `on_failure` arrives before the caller gives up. */

@@ -1,11 +1,16 @@
 import type { ErrorCode } from "sluice";
-import { cutText, maxToldFields, tellError } from "../../service/tell-error.ts";
+import { VersionConflict } from "../../control/version-conflict.ts";
+import { cutText, maxToldFields, type ToldProblem, tellError } from "../../service/tell-error.ts";
 import type { HttpResponse } from "./exchange.ts";
 
 const statusByCode: Readonly<Record<ErrorCode, number>> = {
   invalid_request: 400,
   policy_not_found: 400,
   not_found: 404,
+  resource_not_found: 404,
+  version_conflict: 409,
+  already_exists: 409,
+  rate_limited: 429,
   body_too_large: 413,
   idempotency_conflict: 422,
   invalid_policies: 400,
@@ -16,6 +21,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   not_ready: 503,
   overloaded: 503,
   store_unavailable: 503,
+  policy_store_unavailable: 503,
 };
 
 const titles: Readonly<Record<number, string>> = {
@@ -25,10 +31,12 @@ const titles: Readonly<Record<number, string>> = {
   404: "Not Found",
   405: "Method Not Allowed",
   408: "Request Timeout",
+  409: "Conflict",
   413: "Content Too Large",
   415: "Unsupported Media Type",
   417: "Expectation Failed",
   422: "Unprocessable Content",
+  429: "Too Many Requests",
   431: "Request Header Fields Too Large",
   500: "Internal Server Error",
   503: "Service Unavailable",
@@ -43,7 +51,9 @@ export interface ErrorBody {
   readonly status: number;
   readonly code: ErrorCode;
   readonly detail: string;
-  readonly problems?: readonly { readonly field: string; readonly message: string }[];
+  readonly problems?: readonly ToldProblem[];
+  /** With `version_conflict`: the version that there is; 0 where there is none. */
+  readonly current_version?: number | undefined;
 }
 
 const maxDetailLength = 1_000;
@@ -59,7 +69,8 @@ const retryAfterOutage = "5";
 /** An error as a body. Problems beyond `maxProblems` are counted, not listed. */
 export function renderError(error: unknown, maxProblems: number = maxToldFields): ErrorBody {
   const { code, message, fields, more } = tellError(error, maxProblems);
-  const body = renderErrorBody(statusByCode[code], code, message);
+  const plain = renderErrorBody(statusByCode[code], code, message);
+  const body = error instanceof VersionConflict ? { ...plain, current_version: error.currentVersion } : plain;
   if (fields.length === 0) return body;
   const rest = more > 0 ? [{ field: "(more)", message: `and ${more} more` }] : [];
   return { ...body, problems: [...fields, ...rest] };
@@ -68,6 +79,7 @@ export function renderError(error: unknown, maxProblems: number = maxToldFields)
 /** Headers that go with an error: when to come back, and how to say who one is. */
 const headersByCode: Partial<Readonly<Record<ErrorCode, Readonly<Record<string, string>>>>> = {
   store_unavailable: { "retry-after": retryAfterOutage },
+  policy_store_unavailable: { "retry-after": retryAfterOutage },
   overloaded: { "retry-after": "1" },
   unauthenticated: { "www-authenticate": 'Bearer realm="sluice"' },
 };

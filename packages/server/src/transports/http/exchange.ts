@@ -5,11 +5,20 @@ import type { Service } from "../../service/service.ts";
 export interface HttpRequest {
   /** Path and query, as they came. */
   readonly url: string;
+  /** What stands in the path for `{id}` and the like, with percents undone. */
+  readonly params: PathParameters;
+  /** JSON, parsed. */
   readonly body: unknown;
+  /** A body in YAML, as it came; undefined where it is JSON, or there is none. */
+  readonly yaml: string | undefined;
   readonly bodyBytes: number;
   readonly headers: RequestHeaders;
   readonly caller: Caller;
+  /** The connection that it came by. */
+  readonly socket: { readonly remoteAddress?: string | undefined };
 }
+
+export type PathParameters = Readonly<Record<string, string>>;
 
 export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -31,4 +40,7 @@ export interface HttpContext extends Service {
   readonly authorizeDimensions?: Readonly<Record<string, string>> | undefined;
 }
 
-export type Handler = (request: HttpRequest, context: HttpContext) => HttpResponse | Promise<HttpResponse>;
+export type Handler<Context = HttpContext> = (
+  request: HttpRequest,
+  context: Context,
+) => HttpResponse | Promise<HttpResponse>;

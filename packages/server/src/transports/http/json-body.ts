@@ -6,10 +6,14 @@ export const maxBatchBodyBytes: number = 1024 * 1024;
 
 export function parseJsonBody(buffer: Buffer): unknown {
   if (buffer.length === 0) throw invalid("the body is empty; it should be a JSON object");
-  if (!isUtf8(buffer)) throw invalid("the body is not UTF-8");
-  const value = parseJson(buffer.toString("utf8"));
+  const value = parseJson(parseTextBody(buffer));
   if (value === null) throw invalid("the body is null; it should be a JSON object");
   return value;
+}
+
+export function parseTextBody(buffer: Buffer): string {
+  if (!isUtf8(buffer)) throw invalid("the body is not UTF-8");
+  return buffer.toString("utf8");
 }
 
 function parseJson(text: string): unknown {

@@ -2,9 +2,12 @@ import type { IncomingMessage } from "node:http";
 import { type ErrorBody, renderError, renderErrorBody } from "./errors.ts";
 import { tooLarge } from "./json-body.ts";
 
+/** What a body may be written in. */
+export type BodyType = "json" | "yaml";
+
 /** What became of a body. */
 export type ReadBody =
-  | { readonly kind: "read"; readonly body: Buffer | undefined }
+  | { readonly kind: "read"; readonly body: Buffer | undefined; readonly type: BodyType }
   | {
       readonly kind: "refused";
       readonly error: ErrorBody /** Whether the rest of it is not to be waited for. */;
@@ -17,21 +20,28 @@ export type ReadBody =
  */
 const maxDroppedBytes = 4 * 1024 * 1024;
 
-const nothing: ReadBody = { kind: "read", body: undefined };
+const nothing: ReadBody = { kind: "read", body: undefined, type: "json" };
+const jsonOnly: readonly BodyType[] = ["json"];
 
 /**
- * Reads a body of JSON, of at most so many bytes, and goes on; never where it breaks off. Straight from Node's request, because
+ * Reads a body of these types, of at most so many bytes, and goes on; never where it breaks off. Straight from Node's request, because
  * the usual body is one piece, and Fastify's own way is made for those that are not.
  */
-export function readBody(request: IncomingMessage, maxBytes: number, go: (read: ReadBody) => void): void {
-  const { "content-length": told, "transfer-encoding": encoding, "content-type": type } = request.headers;
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  go: (read: ReadBody) => void,
+  types: readonly BodyType[] = jsonOnly,
+): void {
+  const { "content-length": told, "transfer-encoding": encoding, "content-type": contentType } = request.headers;
   const { "content-encoding": coding } = request.headers;
-  if (type === undefined && encoding === undefined && (told === undefined || told === "0")) {
+  if (contentType === undefined && encoding === undefined && (told === undefined || told === "0")) {
     go(nothing);
     return;
   }
-  if (type === undefined || !isJson(type)) {
-    go({ kind: "refused", error: notJson(type), close: false });
+  const type = contentType === undefined ? undefined : findBodyType(contentType);
+  if (type === undefined || !types.includes(type)) {
+    go({ kind: "refused", error: ofAnotherType(contentType, types), close: false });
     return;
   }
   if (coding !== undefined && coding.toLowerCase() !== "identity") {
@@ -60,7 +70,8 @@ export function readBody(request: IncomingMessage, maxBytes: number, go: (read: 
     }
   });
   request.on("end", () => {
-    if (bytes <= maxBytes) go({ kind: "read", body: held === undefined ? Buffer.alloc(0) : held.subarray(0, bytes) });
+    if (bytes <= maxBytes)
+      go({ kind: "read", body: held === undefined ? Buffer.alloc(0) : held.subarray(0, bytes), type });
   });
 }
 
@@ -71,13 +82,21 @@ function enlarge(held: Buffer, bytes: number): Buffer {
   return larger;
 }
 
-function isJson(type: string): boolean {
-  return type === "application/json" || /^application\/json[ \t]*(;|$)/i.test(type);
+/** YAML also under the names that it had before it had one of its own. */
+function findBodyType(contentType: string): BodyType | undefined {
+  if (contentType === "application/json" || /^application\/json[ \t]*(;|$)/i.test(contentType)) return "json";
+  return /^(application|text)\/(x-)?yaml[ \t]*(;|$)/i.test(contentType) ? "yaml" : undefined;
 }
 
-function notJson(type: string | undefined): ErrorBody {
-  const said = type === undefined ? "has no content-type" : `is ${JSON.stringify(type)}`;
-  return renderErrorBody(415, "invalid_request", `the body ${said}; send JSON, with content-type: application/json`);
+const writtenOut: Readonly<Record<BodyType, string>> = {
+  json: "JSON, with content-type: application/json",
+  yaml: "YAML, with content-type: application/yaml",
+};
+
+function ofAnotherType(contentType: string | undefined, types: readonly BodyType[]): ErrorBody {
+  const said = contentType === undefined ? "has no content-type" : `is ${JSON.stringify(contentType)}`;
+  const wanted = types.map((type) => writtenOut[type]).join(", or ");
+  return renderErrorBody(415, "invalid_request", `the body ${said}; send ${wanted}`);
 }
 
 function compressed(coding: string): ErrorBody {

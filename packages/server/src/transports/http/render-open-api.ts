@@ -1,73 +1,131 @@
 import type { JsonSchema } from "sluice";
 import { problemType } from "./errors.ts";
+import type { BodyType } from "./read-body.ts";
 import type { Answer, Route } from "./route.ts";
-import { type SchemaName, schemas } from "./schemas.ts";
+import { schemas } from "./schemas.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** A route, whatever its handler may ask and its answers are called. */
+type DescribedRoute = Omit<Route<never, string>, "handle">;
+
+export interface OpenApiOptions {
+  readonly title: string;
+  readonly description: string;
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
+  /** Where every request needs a token that is not to a route that needs nothing. */
+  readonly needsTokens?: boolean | undefined;
+  /** What goes wrong on any route that reads a body, by status. Absent: what does on those that decide. */
+  readonly bodyErrors?: Readonly<Record<number, string>> | undefined;
+}
+
+const decidingApi: OpenApiOptions = {
+  title: "Sluice",
+  description: "Rate limiting that is exact and explains itself. A denial is an answer (429), not an error.",
+  schemas,
+};
+
 /** Describes a route table in OpenAPI 3.1, from the very shapes that bodies are read by. */
-export function renderOpenApi(routes: readonly Route[], version: string): Json {
+export function renderOpenApi(
+  routes: readonly DescribedRoute[],
+  version: string,
+  options: OpenApiOptions = decidingApi,
+): Json {
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) {
     paths[route.path] ??= {};
-    paths[route.path]![route.method.toLowerCase()] = renderOperation(route);
+    paths[route.path]![route.method.toLowerCase()] = renderOperation(route, options);
   }
   return {
     openapi: "3.1.0",
     info: {
-      title: "Sluice",
+      title: options.title,
       version,
-      description: "Rate limiting that is exact and explains itself. A denial is an answer (429), not an error.",
+      description: options.description,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
     paths,
-    components: { schemas, headers: rateLimitHeaders },
+    components: {
+      schemas: options.schemas,
+      headers: rateLimitHeaders,
+      ...(options.needsTokens === true && { securitySchemes: { token: { type: "http", scheme: "bearer" } } }),
+    },
   };
 }
 
-function renderOperation(route: Route): Json {
+function renderOperation(route: DescribedRoute, options: OpenApiOptions): Json {
+  const parameters = [
+    ...renderPathParameters(route),
+    ...renderParameters("query", route.query),
+    ...renderParameters("header", route.headers),
+  ];
   return {
     operationId: operationId(route),
     summary: route.summary,
-    ...((route.headers !== undefined || route.query !== undefined) && {
-      parameters: [...renderParameters("query", route.query), ...renderParameters("header", route.headers)],
-    }),
+    ...(route.isDeprecated === true && { deprecated: true }),
+    ...(options.needsTokens === true && { security: route.needs === "nothing" ? [] : [{ token: [] }] }),
+    ...(parameters.length > 0 && { parameters }),
     ...(route.bodies !== undefined && {
       requestBody: {
-        required: true,
-        content: { "application/json": { schema: oneOf(route.bodies.map((shape) => shape.schema)) } },
+        required: route.bodyOptional !== true,
+        content: Object.fromEntries(
+          (route.bodyTypes ?? ["json"]).map((type) => [
+            mediaTypes[type],
+            { schema: oneOf(route.bodies!.map((shape) => shape.schema)) },
+          ]),
+        ),
       },
     }),
     responses: {
       ...Object.fromEntries(Object.entries(route.answers).map(([status, answer]) => [status, renderAnswer(answer)])),
-      ...(route.bodies !== undefined && errorAnswers),
+      ...(route.bodies !== undefined && renderErrors(options.bodyErrors ?? errorAnswers)),
       default: { description: "Something went wrong", content: { [problemType]: { schema: reference("Error") } } },
     },
   };
 }
 
-function renderParameters(where: "header" | "query", described: Route["headers"] = {}): readonly Json[] {
-  return Object.entries(described).map(([name, description]) => ({
+const mediaTypes: Readonly<Record<BodyType, string>> = { json: "application/json", yaml: "application/yaml" };
+
+function renderPathParameters({ path, pathParameters = {} }: DescribedRoute): readonly Json[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => ({
     name,
-    in: where,
-    description,
-    schema: { type: "string" },
+    in: "path",
+    required: true,
+    ...(pathParameters[name] !== undefined && { description: pathParameters[name] }),
+    schema: words,
   }));
 }
 
-const errorAnswers: Json = Object.fromEntries(
-  [
-    [400, "Bad input, every field named; or an unknown policy (policy_not_found)"],
-    [413, "The body is too large"],
-    [415, "The body is not application/json"],
-    [422, "The id was used before for another check (idempotency_conflict)"],
-  ].map(([status, description]) => [
+function renderParameters(where: "header" | "query", all: DescribedRoute["query"] = {}): readonly Json[] {
+  return Object.entries(all).map(([name, told]) => {
+    if (typeof told === "string") return { name, in: where, description: told, schema: words };
+    const { description, ...schema } = told;
+    return { name, in: where, description, schema };
+  });
+}
+
+const errorAnswers: Readonly<Record<number, string>> = {
+  400: "Bad input, every field named; or an unknown policy (policy_not_found)",
+  413: "The body is too large",
+  415: "The body is not application/json",
+  422: "The id was used before for another check (idempotency_conflict)",
+};
+
+function renderErrors(errors: Readonly<Record<number, string>>): Json {
+  const entries = Object.entries(errors).map(([status, description]) => [
     status,
     { description, content: { [problemType]: { schema: reference("Error") } } },
-  ]),
-);
+  ]);
+  return Object.fromEntries(entries);
+}
 
-function renderAnswer({ description, content, alsoText, rateLimitHeaders: withHeaders, headers = {} }: Answer): Json {
+function renderAnswer({
+  description,
+  content,
+  alsoText,
+  rateLimitHeaders: withHeaders,
+  headers = {},
+}: Answer<string>): Json {
   const named = [
     ...(withHeaders === true ? Object.keys(rateLimitHeaders) : []).map((name) => [
       name,
@@ -84,13 +142,13 @@ function renderAnswer({ description, content, alsoText, rateLimitHeaders: withHe
   };
 }
 
-function renderContent(content: Exclude<Answer["content"], "nothing">): Json {
-  if (content === "text/plain") return { [content]: { schema: { type: "string" } } };
+function renderContent(content: Exclude<Answer<string>["content"], "nothing">): Json {
+  if (content === "text/plain" || content === "application/yaml") return { [content]: { schema: { type: "string" } } };
   if (content === "application/json") return { [content]: { schema: { type: "object" } } };
   return { [contentType(content)]: { schema: oneOf(content.map(reference)) } };
 }
 
-function contentType(content: readonly SchemaName[]): string {
+function contentType(content: readonly string[]): string {
   return content.includes("Denial") ? problemType : "application/json";
 }
 
@@ -98,12 +156,12 @@ function oneOf(all: readonly JsonSchema[]): JsonSchema {
   return all.length === 1 ? all[0]! : { oneOf: all };
 }
 
-function reference(name: SchemaName): JsonSchema {
+function reference(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
 /** `POST /v1/rate-limit` is `postV1RateLimit`. */
-function operationId({ method, path }: Route): string {
+function operationId({ method, path }: Pick<Route, "method" | "path">): string {
   const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== "");
   return method.toLowerCase() + words.map((word) => word[0]!.toUpperCase() + word.slice(1)).join("");
 }

@@ -1,18 +1,6 @@
 import { errorCodes, type JsonSchema } from "sluice";
 import { rateLimitResponseSchema } from "../grpc/envoy/rate-limit-json.ts";
-
-const number: JsonSchema = { type: "number" };
-const integer: JsonSchema = { type: "integer" };
-const text: JsonSchema = { type: "string" };
-const yesOrNo: JsonSchema = { type: "boolean" };
-const nullable = (schema: JsonSchema): JsonSchema => ({ anyOf: [schema, { type: "null" }] });
-const list = (items: JsonSchema): JsonSchema => ({ type: "array", items });
-
-/** An object of which every property is there, but for those named. */
-function object(properties: Readonly<Record<string, JsonSchema>>, ...optional: readonly string[]): JsonSchema {
-  const required = Object.keys(properties).filter((key) => !optional.includes(key));
-  return { type: "object", properties, ...(required.length > 0 && { required }) };
-}
+import { integer, list, nullable, number, object, text, yesOrNo } from "./schema-parts.ts";
 
 const reason: JsonSchema = {
   enum: [
@@ -27,7 +15,7 @@ const reason: JsonSchema = {
   ],
 };
 
-const window: JsonSchema = object(
+export const windowSchema: JsonSchema = object(
   {
     limit: number,
     per: {
@@ -54,7 +42,7 @@ const limitDecision: JsonSchema = object(
     algorithm: text,
     allowed: yesOrNo,
     reason,
-    window,
+    window: windowSchema,
     cost: number,
     limit: number,
     remaining: number,
@@ -78,7 +66,7 @@ const decisionOptional = {
   policy: { type: "string", description: "The policy that speaks: the most restrictive one." },
   version: integer,
   scope: text,
-  window,
+  window: windowSchema,
   limit: { type: "number", description: "The most that window ever holds." },
   remaining: number,
   used: number,
@@ -136,11 +124,14 @@ const error: JsonSchema = object(
     code: { enum: [...errorCodes] },
     detail: text,
     problems: {
-      ...list(object({ field: text, message: text })),
-      description: "Every field that is wrong, the first 20 of them; then how many more.",
+      ...list(object({ field: text, message: text, line: integer, column: integer }, "line", "column")),
+      description:
+        "Every field that is wrong, the first 20 of them; then how many more. With its place where the body was YAML.",
     },
+    current_version: { type: "integer", description: "With version_conflict: the version that there is; 0: none." },
   },
   "problems",
+  "current_version",
 );
 
 const bucketResult = {
@@ -224,7 +215,7 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
             shadow: yesOrNo,
             windows: list(
               object({
-                window,
+                window: windowSchema,
                 remaining: number,
                 reset_after_ms: number,
                 state: { type: "object", additionalProperties: number },
@@ -245,7 +236,7 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     {
       status: {
         enum: ["ready", "degraded", "unready", "stopping"],
-        description: "degraded: ready, but a server that holds counters is slow.",
+        description: "degraded: ready, but a server that holds counters is slow, or the policy store is away.",
       },
       config: {
         enum: ["current", "stale"],
@@ -325,11 +316,49 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
           }),
         ],
       },
+      store: {
+        description: "How it stands to the policy store, where there is one.",
+        ...object(
+          {
+            kind: { enum: ["postgres", "sqlite"] },
+            at: text,
+            state: {
+              enum: ["current", "stale", "away", "expired"],
+              description:
+                "stale: its newest generation cannot be taken up. away: it cannot be asked, and the last good policies " +
+                "decide. expired: the same, for longer than the grace.",
+            },
+            reason: text,
+            away_since_ms: integer,
+            generation: { type: "integer", description: "The generation of the store that is decided by." },
+            newest_generation: integer,
+            source: {
+              enum: ["store", "snapshot"],
+              description: "snapshot: what was kept of the store, because it could not be reached at the start.",
+            },
+            taken_up_at_ms: integer,
+            digest: text,
+            push: object({ kind: { enum: ["postgres", "redis", "process", "none"] }, connected: yesOrNo }),
+            kill_switch: object({ mode: { enum: ["open", "closed"] }, until_ms: integer, reason: text, author: text }),
+            problem_count: integer,
+            problems: list(text),
+            precedence: { enum: ["files", "store"] },
+            overridden_count: integer,
+            overridden: list(text),
+            node_id: text,
+            node_name: text,
+          },
+          "reason",
+          "away_since_ms",
+          "kill_switch",
+        ),
+      },
       queue: object({ pending: integer, max_pending: integer }),
       shed: object({ pending: integer, rate: integer }),
-      protocols: object({ http: protocolStatus, grpc: protocolStatus, resp: protocolStatus }),
+      protocols: object({ http: protocolStatus, grpc: protocolStatus, resp: protocolStatus, admin: protocolStatus }),
     },
     "detail",
     "worker",
+    "store",
   ),
 };

@@ -1,8 +1,10 @@
 import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
 import type { CountersReport, ServerStatus } from "../../status/server-status.ts";
+import type { StoreReport } from "../../status/store-report.ts";
 import { protocols } from "../transport.ts";
 
 const maxProblems = 20;
+const maxOverridden = 100;
 
 /** A server's status in the words of the HTTP API. What is not known is left out. */
 export function statusBody(status: ServerStatus): Readonly<Record<string, unknown>> {
@@ -28,6 +30,7 @@ export function statusBody(status: ServerStatus): Readonly<Record<string, unknow
       problem_count: policies.problems.length,
       problems: policies.problems.slice(0, maxProblems).map(renderPolicyProblem),
     },
+    store: status.store && storeBody(status.store),
     counters: countersBody(status.counters),
     queue: { pending: queue.pending, max_pending: queue.maxPending },
     shed,
@@ -37,6 +40,36 @@ export function statusBody(status: ServerStatus): Readonly<Record<string, unknow
         return [protocol, { addresses, connections, turned_away: turnedAway }];
       }),
     ),
+  };
+}
+
+function storeBody(store: StoreReport): Readonly<Record<string, unknown>> {
+  const { killSwitch, problems, overridden } = store;
+  return {
+    kind: store.kind,
+    at: store.at,
+    state: store.state,
+    reason: store.reason,
+    away_since_ms: store.awaySinceMs,
+    generation: store.generation,
+    newest_generation: store.newest,
+    source: store.source,
+    taken_up_at_ms: store.takenUpAtMs,
+    digest: store.digest,
+    push: store.push,
+    kill_switch: killSwitch && {
+      mode: killSwitch.mode,
+      until_ms: killSwitch.untilMs,
+      reason: killSwitch.reason,
+      author: killSwitch.author,
+    },
+    problem_count: problems.length,
+    problems: problems.slice(0, maxProblems).map(renderPolicyProblem),
+    precedence: store.precedence,
+    overridden_count: overridden.length,
+    overridden: overridden.slice(0, maxOverridden),
+    node_id: store.node.id,
+    node_name: store.node.name,
   };
 }
 

@@ -10,6 +10,10 @@ export const prefixByCode: Readonly<Record<ErrorCode, string>> = {
   invalid_request: "ERR",
   invalid_policies: "ERR",
   not_found: "ERR",
+  resource_not_found: "ERR",
+  version_conflict: "CONFLICT",
+  already_exists: "CONFLICT",
+  rate_limited: "BUSY",
   body_too_large: "ERR",
   not_local: "ERR",
   internal: "ERR",
@@ -20,6 +24,7 @@ export const prefixByCode: Readonly<Record<ErrorCode, string>> = {
   overloaded: "BUSY",
   not_ready: "UNAVAILABLE",
   store_unavailable: "UNAVAILABLE",
+  policy_store_unavailable: "UNAVAILABLE",
 };
 
 /** What a client is told of an error. */

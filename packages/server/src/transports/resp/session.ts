@@ -33,6 +33,11 @@ export class Session {
     this.strangerSinceMs = nowMs;
   }
 
+  /** The address without its port. */
+  get host(): string {
+    return this.address.replace(/:\d+$/, "");
+  }
+
   /** Who asks. Undefined until they have said so, where that is needed. */
   get caller(): Caller | undefined {
     return this.#caller;

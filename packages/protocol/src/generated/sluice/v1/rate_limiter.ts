@@ -3631,7 +3631,10 @@ export const RateLimiterDefinition = {
       responseStream: false,
       options: {},
     },
-    /** Forgets the counters of `CheckRateLimit`. Needs the role operator, and is logged. */
+    /**
+     * Forgets the counters of `CheckRateLimit`. Needs the role operator, and is audited where there is a
+     * policy store, else logged.
+     */
     resetLimit: {
       name: "ResetLimit",
       requestType: ResetLimitRequest as typeof ResetLimitRequest,
@@ -3658,7 +3661,10 @@ export const RateLimiterDefinition = {
       responseStream: false,
       options: {},
     },
-    /** Forgets the counters that `CheckAndIncrement` would count in. Needs the role operator, and is logged. */
+    /**
+     * Forgets the counters that `CheckAndIncrement` would count in. Needs the role operator, and is audited where there is a
+     * policy store, else logged.
+     */
     resetKey: {
       name: "ResetKey",
       requestType: ResetKeyRequest as typeof ResetKeyRequest,

@@ -5,8 +5,8 @@ import { readPolicyKey } from "../read-policy-key.ts";
 export async function resetKey(
   request: ResetKeyRequest,
   context: GrpcContext,
-  { caller }: CallInfo,
+  { caller, from }: CallInfo,
 ): Promise<ResetKeyResponse> {
-  await context.reset(readPolicyKey(request), caller);
+  await context.reset(readPolicyKey(request), { caller, from });
   return {};
 }

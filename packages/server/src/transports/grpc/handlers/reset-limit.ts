@@ -5,8 +5,8 @@ import { readIdentifier } from "../read-identifier.ts";
 export async function resetLimit(
   request: ResetLimitRequest,
   context: GrpcContext,
-  { caller }: CallInfo,
+  { caller, from }: CallInfo,
 ): Promise<ResetLimitResponse> {
-  await context.reset({ dimensions: readIdentifier(request) }, caller);
+  await context.reset({ dimensions: readIdentifier(request) }, { caller, from });
   return {};
 }

@@ -1,7 +1,8 @@
 import { bearerTokenOf } from "../../../access/bearer-token.ts";
 import { renderPolicyProblem } from "../../../policies/render-policy-problem.ts";
+import type { Service } from "../../../service/service.ts";
 import { isReady, readinessOf } from "../../../status/readiness.ts";
-import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
+import type { HttpRequest, HttpResponse } from "../exchange.ts";
 
 const maxProblems = 10;
 
@@ -10,11 +11,11 @@ const maxProblems = 10;
  * goes on with the last good policies, and says so. Counters that cannot be reached do: others may reach them. What exactly is
  * wrong names files, policies and hosts, so it is for those who may look.
  */
-export function readyz(request: HttpRequest, context: HttpContext): HttpResponse {
+export function readyz(request: HttpRequest, context: Service): HttpResponse {
   const { state, problems } = context.policyStatus();
   const { generation, policySet } = context.limiter.snapshot;
   const counters = context.countersStatus();
-  const readiness = readinessOf({ accepting: context.accepting(), counters });
+  const readiness = readinessOf({ accepting: context.accepting(), counters, store: context.storeStatus?.() });
   const ready = isReady(readiness);
   const inFull = mayLook(request, context);
   return {
@@ -36,7 +37,7 @@ export function readyz(request: HttpRequest, context: HttpContext): HttpResponse
 }
 
 /** Load balancers have no token, and are answered all the same. */
-function mayLook({ headers }: HttpRequest, { access }: HttpContext): boolean {
+function mayLook({ headers }: HttpRequest, { access }: Service): boolean {
   try {
     const { authorization } = headers;
     const token = bearerTokenOf({ authorization: typeof authorization === "string" ? authorization : undefined });

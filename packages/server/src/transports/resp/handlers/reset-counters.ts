@@ -17,6 +17,6 @@ const anyThrottle: GivenLimit = {
 export async function resetCounters(args: Arguments, { service, session }: CommandContext): Promise<string> {
   const isKey = args.count === 3 && args.bytes(1).toUpperCase() === "KEY";
   const request = isKey ? { dimensions: { key: args.text(2) }, limits: [anyThrottle] } : parseCheck(args);
-  await service.reset(request, session.caller!);
+  await service.reset(request, { caller: session.caller!, from: session.host });
   return ok;
 }

@@ -1,0 +1,114 @@
+import { startCluster, startSentinel, startServer, type TestServer } from "@sluice/test-servers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Address } from "./connect/redis-connection.ts";
+import { openRedisChannel, type RedisChannel } from "./redis-channel.ts";
+import { parseRedisUrl, type RedisServers } from "./redis-servers.ts";
+
+const patience = { timeout: 15_000, interval: 20 };
+const open: { close(): unknown }[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one.close();
+});
+
+function join(servers: RedisServers): RedisChannel & { readonly heard: string[]; readonly events: string[] } {
+  const heard: string[] = [];
+  const events: string[] = [];
+  const channel = openRedisChannel(servers, "test-generation", {
+    onMessage: (message) => void heard.push(message),
+    onConnected: () => void events.push("connected"),
+    onLost: () => void events.push("lost"),
+  });
+  open.push(channel);
+  return {
+    heard,
+    events,
+    get connected() {
+      return channel.connected;
+    },
+    send: channel.send,
+    close: channel.close,
+  };
+}
+
+async function connected(...channels: readonly RedisChannel[]): Promise<void> {
+  await vi.waitFor(
+    () => expect(channels.map((channel) => channel.connected)).toEqual(channels.map(() => true)),
+    patience,
+  );
+}
+
+describe("a channel", () => {
+  it("hands a message to everybody who listens, the sender too", async () => {
+    const server = await startServer({ flavor: "valkey" });
+    open.push(server);
+    const [one, two] = [join(parseRedisUrl(server.url)), join(parseRedisUrl(server.url))];
+    await connected(one, two);
+    one.send("7");
+    await vi.waitFor(() => expect([one.heard, two.heard]).toEqual([["7"], ["7"]]), patience);
+  });
+
+  it("sends the last of what waited for a connection, and none that was sent before", async () => {
+    const server = await startServer({ flavor: "valkey" });
+    open.push(server);
+    const listener = join(parseRedisUrl(server.url));
+    await connected(listener);
+    const late = join(parseRedisUrl(server.url));
+    late.send("1");
+    late.send("2");
+    await vi.waitFor(() => expect(listener.heard).toEqual(["2"]), patience);
+  });
+
+  it("comes back after its server does, and says so", async () => {
+    const server = await startServer({ flavor: "redis" });
+    open.push(server);
+    const channel = join(parseRedisUrl(server.url));
+    await connected(channel);
+    await server.kill();
+    await vi.waitFor(() => expect(channel.connected).toBe(false), patience);
+    await server.restart();
+    await connected(channel);
+    expect(channel.events[0]).toBe("connected");
+    expect(channel.events).toContain("lost");
+    expect(channel.events.at(-1)).toBe("connected");
+    channel.send("8");
+    await vi.waitFor(() => expect(channel.heard).toEqual(["8"]), patience);
+  });
+
+  it("reaches from any node of a cluster to any other, also past one that is gone", async () => {
+    const cluster = await startCluster({ flavor: "valkey" });
+    open.push(cluster);
+    const [first, , third] = cluster.nodes.map(addressOf);
+    const gone = { kind: "tcp", host: "127.0.0.1", port: 1 } as const;
+    const [one, two] = [
+      join({ kind: "cluster", addresses: [gone, first!] }),
+      join({ kind: "cluster", addresses: [third!] }),
+    ];
+    await connected(one, two);
+    one.send("9");
+    await vi.waitFor(() => expect([one.heard, two.heard]).toEqual([["9"], ["9"]]), patience);
+  }, 60_000);
+
+  it("finds the primary that Sentinels name, and the next one", async () => {
+    const deployment = await startSentinel({ flavor: "valkey" });
+    open.push(deployment);
+    const { sentinels, masterName } = deployment;
+    const servers = { kind: "sentinel", addresses: sentinels.map(addressOf), masterName } as const;
+    const [one, two] = [join(servers), join(servers)];
+    await connected(one, two);
+    one.send("10");
+    await vi.waitFor(() => expect(two.heard).toEqual(["10"]), patience);
+    await (await deployment.primary()).kill();
+    // While Sentinels have not agreed yet nothing arrives, and what is sent then may be lost.
+    await vi.waitFor(
+      () => {
+        one.send("11");
+        expect(two.heard.at(-1)).toBe("11");
+      },
+      { timeout: 30_000, interval: 100 },
+    );
+  }, 60_000);
+});
+
+function addressOf({ host, port }: TestServer): Address {
+  return { kind: "tcp", host, port };
+}

@@ -1,0 +1,166 @@
+import { createClient } from "@redis/client";
+import { type ConnectionOptions, clientOptions } from "./connect/node-redis-connection.ts";
+import { type Address, errorFrom, reconnectAfterMs } from "./connect/redis-connection.ts";
+import type { RedisServers } from "./redis-servers.ts";
+import { within } from "./topology/within.ts";
+
+/**
+ * Messages among everybody who has the same channel open, on connections of its own. Nothing is kept for who is not
+ * connected: a message reaches who listens when it is sent.
+ */
+export interface RedisChannel {
+  readonly connected: boolean;
+  /**
+   * Sends a message as soon as there is a connection, to everybody who listens then, the sender too. Of several that wait for
+   * one only the last is sent. Never throws.
+   */
+  send(message: string): void;
+  close(): void;
+}
+
+export interface RedisChannelListener {
+  onMessage(message: string): void;
+  /** Messages are heard from now on; what was sent before may have been missed. */
+  onConnected(): void;
+  /** It is tried again by itself. */
+  onLost(error: Error): void;
+}
+
+const pingEveryMs = 10_000;
+const answerWithinMs = 5_000;
+const connectTimeoutMs = 2_000;
+
+/** Connections to one server: on one that listens nothing else can be said. */
+interface Session {
+  readonly sending: Client;
+  close(): void;
+}
+
+/**
+ * Opens a channel. In a cluster every node hands messages on to all others, so any of them will do. Sentinels are asked for the
+ * primary, because replicas hand nothing back. A server that is lost, or does not answer, is left for the next one.
+ */
+export function openRedisChannel(servers: RedisServers, channel: string, listener: RedisChannelListener): RedisChannel {
+  let session: Session | undefined;
+  let waiting: string | undefined;
+  let attempts = 0;
+  let closed = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  async function open(): Promise<void> {
+    const opened: Client[] = [];
+    const close = (): void => {
+      for (const client of opened) if (client.isOpen) client.destroy();
+    };
+    let over = false;
+    const fail = (error: unknown): void => {
+      if (over || closed) return;
+      over = true;
+      session = undefined;
+      close();
+      listener.onLost(errorFrom(error));
+      again();
+    };
+    try {
+      const address = await findServer(servers, attempts);
+      for (let i = 0; i < 2; i++) opened.push(createOne(address, servers, fail));
+      const [listening, sending] = opened as [Client, Client];
+      await Promise.all(opened.map(connectOne));
+      await within(listening.subscribe(channel, listener.onMessage), answerWithinMs);
+      if (over || closed) return close();
+      session = { sending, close };
+      attempts = 0;
+      void watch([listening, sending], () => over || closed, fail);
+      listener.onConnected();
+      flush();
+    } catch (error) {
+      if (closed) close();
+      fail(error);
+    }
+  }
+
+  function again(): void {
+    attempts += 1;
+    timer = setTimeout(() => void open(), reconnectAfterMs(attempts));
+    timer.unref();
+  }
+
+  function flush(): void {
+    if (session === undefined || waiting === undefined) return;
+    const message = waiting;
+    waiting = undefined;
+    // What is lost with its connection is told of there.
+    session.sending.publish(channel, message).catch(() => undefined);
+  }
+
+  void open();
+  return {
+    get connected(): boolean {
+      return session !== undefined;
+    },
+    send(message): void {
+      waiting = message;
+      flush();
+    },
+    close(): void {
+      closed = true;
+      clearTimeout(timer);
+      session?.close();
+      session = undefined;
+    },
+  };
+}
+
+type Client = ReturnType<typeof createOne>;
+
+function createOne(address: Address, options: ConnectionOptions, onLost: (error: unknown) => void) {
+  const { connectTimeoutMs: ms = connectTimeoutMs } = options;
+  const client = createClient({
+    ...clientOptions(address, { ...options, connectTimeoutMs: ms }, false),
+    name: "sluice",
+    RESP: 2,
+    disableOfflineQueue: true,
+  });
+  client.on("error", onLost);
+  client.on("end", () => onLost(new Error("the server closed the connection")));
+  return client;
+}
+
+/** A network that swallows everything lets a connection be opened, and then answers nothing. */
+async function connectOne(client: Client): Promise<void> {
+  await within(client.connect(), connectTimeoutMs + answerWithinMs);
+}
+
+/** An open connection may be a dead one, and who only listens would never find out. */
+async function watch(clients: readonly Client[], over: () => boolean, fail: (error: unknown) => void): Promise<void> {
+  while (!over()) {
+    await new Promise((resolve) => setTimeout(resolve, pingEveryMs).unref());
+    if (over()) return;
+    try {
+      await within(Promise.all(clients.map((client) => client.ping())), answerWithinMs);
+    } catch (error) {
+      return fail(error);
+    }
+  }
+}
+
+/** Where to connect to at this attempt. */
+async function findServer(servers: RedisServers, attempt: number): Promise<Address> {
+  const address = servers.addresses[attempt % servers.addresses.length]!;
+  if (servers.kind !== "sentinel") return address;
+  const { sentinelUsername: username, sentinelPassword: password, tls, masterName = "mymaster" } = servers;
+  const client = createOne(
+    address,
+    { username, password, tls, connectTimeoutMs: servers.connectTimeoutMs },
+    () => undefined,
+  );
+  try {
+    await connectOne(client);
+    const question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName];
+    const reply: unknown = await within(client.sendCommand(question), answerWithinMs);
+    if (!Array.isArray(reply)) throw new Error(`the Sentinel knows no primary ${masterName}`);
+    return { kind: "tcp", host: String(reply[0]), port: Number(reply[1]) };
+  } finally {
+    if (client.isOpen) client.destroy();
+  }
+}

@@ -1,0 +1,178 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { bearerOf, parseServer, reasonOf, type ServerFlag } from "../ask-server.ts";
+import { CommandError, type ExitCode } from "../terminal.ts";
+import type { AdminErrorBody } from "./admin-bodies.ts";
+import { plainText } from "./plain-text.ts";
+
+/** Which control plane is asked, and as whom. */
+export interface AdminOptions {
+  readonly admin: string;
+  readonly token?: string | undefined;
+  /** Where the token comes from, for telling what is wrong with it. */
+  readonly tokenSource?: string | undefined;
+  /** What somebody without a token may do about it. */
+  readonly tokenHint?: string | undefined;
+  /** Hears of waiting that is worth telling people. */
+  readonly tell?: ((text: string) => void) | undefined;
+}
+
+export interface AdminQuestion {
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>> | undefined;
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** Sent as it is. */
+  readonly text?: { readonly type: string; readonly content: string } | undefined;
+  /** The version that is to be changed; 0: that there is none. */
+  readonly expected?: number | undefined;
+}
+
+/** Asks one control plane. Whatever is not an answer is a `CommandError` that says what to do. */
+export interface AdminClient {
+  /** For people. */
+  readonly where: string;
+  ask<T>(method: "GET" | "POST" | "PUT" | "DELETE", path: string, question?: AdminQuestion): Promise<T>;
+  askText(path: string, accept: string): Promise<string>;
+}
+
+export const adminFlag: ServerFlag = { name: "--admin", example: "http://127.0.0.1:8090" };
+
+/** A refusal, with what the control plane said of it. */
+export class AdminRefusal extends CommandError {
+  override readonly name: string = "AdminRefusal";
+  readonly body: Partial<AdminErrorBody>;
+
+  constructor(message: string, exitCode: ExitCode, body: Partial<AdminErrorBody>) {
+    super(message, exitCode);
+    this.body = body;
+  }
+}
+
+const answerWithinMs = 30_000;
+const mostTries = 6;
+const longestWaitMs = 61_000;
+
+export function createAdminClient(options: AdminOptions): AdminClient {
+  const base = parseServer(options.admin, adminFlag);
+  const authorization = options.token === undefined ? undefined : bearerOf(options.token, options.tokenSource);
+
+  async function send(method: string, path: string, accept: string, question: AdminQuestion = {}): Promise<Response> {
+    const url = new URL(path, base);
+    for (const [name, value] of Object.entries(question.query ?? {}))
+      if (value !== undefined) url.searchParams.set(name, String(value));
+    const { body, text, expected } = question;
+    const type = text?.type ?? (body === undefined ? undefined : "application/json");
+    const content = text?.content ?? (body === undefined ? undefined : JSON.stringify(body));
+    return fetch(url, {
+      method,
+      headers: {
+        accept,
+        ...(type !== undefined && { "content-type": type }),
+        ...(authorization !== undefined && { authorization }),
+        ...conditionOf(expected),
+      },
+      ...(content !== undefined && { body: content }),
+      redirect: "error",
+      signal: AbortSignal.timeout(answerWithinMs),
+    }).catch((error: Error) => {
+      throw new CommandError(noAnswer(base, error), 5);
+    });
+  }
+
+  /** Who is told to come back later was not heard, so asking again does nothing twice. */
+  async function sendPatiently(...asked: Parameters<typeof send>): Promise<readonly [Response, string]> {
+    for (let tries = 1; ; tries += 1) {
+      const response = await send(...asked);
+      const text = await response.text().catch((error: Error) => {
+        throw new CommandError(noAnswer(base, error), 5);
+      });
+      const waitMs = Number(response.headers.get("retry-after") ?? Number.NaN) * 1_000;
+      if (response.status !== 429 || tries === mostTries || !(waitMs <= longestWaitMs)) return [response, text];
+      options.tell?.(`The control plane asks to wait ${waitMs / 1_000} s before more is asked of it.`);
+      await sleep(waitMs);
+    }
+  }
+
+  return {
+    where: base.origin,
+    async ask<T>(method: string, path: string, question?: AdminQuestion): Promise<T> {
+      const [response, text] = await sendPatiently(method, path, "application/json", question);
+      if (response.status === 204) return {} as T;
+      const type = response.headers.get("content-type") ?? "";
+      if (response.ok && /^application\/json\b/.test(type)) return JSON.parse(text) as T;
+      throw refusalOf(response.status, text, options, base);
+    },
+    async askText(path, accept) {
+      const [response, text] = await sendPatiently("GET", path, accept);
+      if (response.ok && (response.headers.get("content-type") ?? "").startsWith(accept)) return text;
+      throw refusalOf(response.status, text, options, base);
+    },
+  };
+}
+
+function conditionOf(expected: number | undefined): Readonly<Record<string, string>> {
+  if (expected === undefined) return {};
+  return expected === 0 ? { "if-none-match": "*" } : { "if-match": `"${expected}"` };
+}
+
+function noAnswer(base: URL, error: Error): string {
+  return (
+    `no answer from ${base.origin}: ${reasonOf(error, answerWithinMs)}. Is there a control plane? ` +
+    "A server with a policy store has one (sluice serve --store sqlite:sluice.db); name it with --admin or SLUICE_ADMIN_URL."
+  );
+}
+
+/** What exit code a refusal has. Statuses that are not here are a failure of the server's. */
+const exitCodes: Readonly<Record<number, ExitCode>> = {
+  400: 1,
+  401: 3,
+  403: 3,
+  404: 1,
+  409: 4,
+  412: 4,
+  413: 1,
+  422: 1,
+  429: 5,
+  503: 5,
+};
+
+function refusalOf(status: number, text: string, options: AdminOptions, base: URL): AdminRefusal {
+  const body = parseProblem(text);
+  const exitCode = body.code === "not_found" ? 5 : (exitCodes[status] ?? 2);
+  if (body.code === undefined || body.detail === undefined)
+    return new AdminRefusal(
+      `${base.origin} answered ${status}, not as a control plane does: ${plainText(text.slice(0, 200))}`,
+      exitCode,
+      {},
+    );
+  return new AdminRefusal(messageOf(body as AdminErrorBody, options, base), exitCode, body);
+}
+
+function messageOf({ code, detail, problems = [] }: AdminErrorBody, options: AdminOptions, base: URL): string {
+  // Where every problem is listed, the rest of the detail says the same.
+  const said = plainText(problems.length === 0 ? detail : (detail.split("\n", 1)[0] ?? ""));
+  const list = problems.map(
+    ({ field, message }) => `\n  ${plainText(field === "" ? message : `${field}: ${message}`)}`,
+  );
+  switch (code) {
+    case "unauthenticated":
+      return options.token === undefined
+        ? `${base.origin} needs a token. ${options.tokenHint ?? "Put one into SLUICE_TOKEN, or name a file that holds it with --token-file."}`
+        : `the token in ${options.tokenSource ?? "SLUICE_TOKEN"} is not accepted: ${said}`;
+    case "permission_denied":
+      return `not allowed: ${said}`;
+    case "not_found":
+      return `${base.origin} answers, but not as a control plane of this version does; is it the admin port (8090 by custom)?`;
+    case "rate_limited":
+      return `the control plane is asked too often: ${said}`;
+    default:
+      return `${problems.length === 0 ? said : said.replace(/:?$/, ":")}${list.join("")}`;
+  }
+}
+
+function parseProblem(text: string): Partial<AdminErrorBody> {
+  try {
+    return (JSON.parse(text) as Partial<AdminErrorBody> | null) ?? {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,95 @@
+import { CommandError, type ExitCode } from "../terminal.ts";
+import type { AuditBody } from "./admin-bodies.ts";
+import type { ControlOptions, ControlSession } from "./control-session.ts";
+import type { Paint } from "./paint.ts";
+import { parseSince } from "./parse-time.ts";
+import { parseCount } from "./parse-version.ts";
+import { plainText } from "./plain-text.ts";
+import { renderInstant, renderMoment } from "./render-moment.ts";
+import { renderTable } from "./render-table.ts";
+import { writeJson } from "./write-json.ts";
+
+export interface AuditOptions extends ControlOptions {
+  readonly kind?: string;
+  readonly target?: string;
+  readonly actor?: string;
+  readonly action?: string;
+  readonly outcome?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly limit?: string;
+  /** Also what was before and after. */
+  readonly details?: boolean;
+}
+
+const usual = 50;
+const most = 100_000;
+
+/** `sluice audit`: who changed what, or was refused, newest first. */
+export async function showAudit(options: AuditOptions, session: ControlSession): Promise<ExitCode> {
+  const { api, terminal, json, nowMs, width, paint } = session;
+  const { kind, target, actor, action, outcome, since, until, limit } = options;
+  if (outcome !== undefined && outcome !== "done" && outcome !== "refused")
+    throw new CommandError(`--outcome is ${JSON.stringify(outcome)}; it should be done or refused`);
+  const filter = {
+    kind,
+    // Subjects are written `user=u1` on a command line, and `user:u1` in the audit.
+    target: kind === "subject" || kind === undefined ? target?.replace(/^(\w+)=/, "$1:") : target,
+    actor,
+    action,
+    outcome,
+    sinceMs: since === undefined ? undefined : parseSince("--since", since, nowMs()),
+    untilMs: until === undefined ? undefined : parseSince("--until", until, nowMs()),
+  };
+  const records = await api.audit(filter, limit === undefined ? usual : parseCount("--limit", limit, most));
+  if (json) writeJson(session, { records });
+  else if (options.details === true) terminal.stdout.write(renderAuditDetails(records));
+  else terminal.stdout.write(renderAudit(records, nowMs(), width, paint));
+  return 0;
+}
+
+export function renderAudit(
+  records: readonly AuditBody[],
+  nowMs: number,
+  width: number | undefined,
+  paint: Paint,
+): string {
+  if (records.length === 0) return "There is nothing like that in the audit.\n";
+  return renderTable(
+    [
+      { title: "when" },
+      { title: "who", flexible: true },
+      { title: "from" },
+      { title: "action" },
+      { title: "target", flexible: true },
+      { title: "outcome", paint: (outcome, shown) => (outcome === "refused" ? paint.bad(shown) : shown) },
+      { title: "why", flexible: true },
+    ],
+    records.map((record) => [
+      renderMoment(record.at_ms, nowMs),
+      whoOf(record),
+      record.from === "" ? "-" : record.from,
+      record.action,
+      record.target,
+      record.outcome,
+      record.why,
+    ]),
+    width,
+  );
+}
+
+function whoOf({ actor, role }: AuditBody): string {
+  return role === "" ? actor : `${actor} (${role})`;
+}
+
+function renderAuditDetails(records: readonly AuditBody[]): string {
+  return records
+    .map((record) => {
+      const head = `${renderInstant(record.at_ms)}  ${whoOf(record)}  ${record.action}  ${record.target}  ${record.outcome}  ${record.why}`;
+      const parts = (["before", "after"] as const).flatMap((name) =>
+        record[name] === undefined ? [] : [`  ${name.padEnd(7)}${plainText(JSON.stringify(record[name]))}`],
+      );
+      return `${[plainText(head), ...parts].join("\n")}\n`;
+    })
+    .join("");
+}

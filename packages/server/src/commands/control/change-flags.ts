@@ -1,0 +1,40 @@
+import type { ExitCode } from "../terminal.ts";
+import type { ChangeBody } from "./admin-bodies.ts";
+import type { ControlSession } from "./control-session.ts";
+import { parseWhile } from "./parse-time.ts";
+import { plainText } from "./plain-text.ts";
+import { waitForNodes } from "./wait-for-nodes.ts";
+
+/** What every command takes that changes something. */
+export interface ChangeFlags {
+  readonly dryRun?: boolean;
+  readonly why?: string;
+  readonly yes?: boolean;
+  readonly wait?: boolean;
+  readonly timeout?: string;
+}
+
+const nodesWithinMs = 60_000;
+
+export function timeoutOf({ timeout }: ChangeFlags): number | undefined {
+  return timeout === undefined ? undefined : parseWhile("--timeout", timeout);
+}
+
+/** Tells what is legal, but may surprise. */
+export function tellWarnings({ warnings = [] }: ChangeBody, { terminal }: Pick<ControlSession, "terminal">): void {
+  for (const { field, message } of warnings)
+    terminal.stderr.write(`warning: ${plainText(field === "" ? message : `${field}: ${message}`)}\n`);
+}
+
+/** With `--wait`, until the whole fleet decides by a change. */
+export async function settleChange(
+  { generation }: ChangeBody,
+  flags: ChangeFlags,
+  session: ControlSession,
+): Promise<ExitCode> {
+  if (flags.wait !== true || generation === undefined || generation === null) return 0;
+  return waitForNodes(generation, timeoutOf(flags) ?? nodesWithinMs, session);
+}
+
+/** What a dry run is told by. */
+export const nothingDone = "Dry run: nothing was changed.\n";

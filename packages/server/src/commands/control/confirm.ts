@@ -1,0 +1,40 @@
+import { createInterface } from "node:readline";
+import { CommandError, type Terminal } from "../terminal.ts";
+
+export interface Confirmation {
+  /** What would be done: `Delete policy login?` */
+  readonly question: string;
+  /** What has to be typed. Absent: `y` or `yes`. */
+  readonly word?: string;
+  /** Whether it was confirmed on the command line: `--yes`. */
+  readonly yes: boolean;
+}
+
+/**
+ * Asks a person before something dangerous, and answers whether they agree. Where nobody is there to ask, it is refused with
+ * what to do.
+ */
+export async function confirm({ question, word, yes }: Confirmation, { stdin, stderr }: Terminal): Promise<boolean> {
+  if (yes) return true;
+  if (stdin?.isTTY !== true)
+    throw new CommandError(
+      `${question}\nNobody is at a terminal to answer that, so nothing was done. Add --yes to do it without being asked.`,
+    );
+  stderr.write(`${question} ${word === undefined ? "[y/N]" : `Type ${word} to go on:`} `);
+  const answer = (await readLine(stdin))?.trim().toLowerCase() ?? "";
+  const agreed = word === undefined ? /^y(es)?$/.test(answer) : answer === word.toLowerCase();
+  if (!agreed) stderr.write("Nothing was done.\n");
+  return agreed;
+}
+
+/** Undefined where the input ends instead. */
+async function readLine(input: NodeJS.ReadableStream): Promise<string | undefined> {
+  const lines = createInterface({ input });
+  try {
+    for await (const line of lines) return line;
+    return undefined;
+  } finally {
+    lines.close();
+    input.pause();
+  }
+}

@@ -1,0 +1,18 @@
+import { AdminRefusal } from "./admin-client.ts";
+
+/** A refused change of a policy, with what its user can do about it where it changed in the meantime. */
+export function withAdvice(error: unknown, id: string, expected: number): unknown {
+  if (!(error instanceof AdminRefusal) || error.body.code !== "version_conflict") return error;
+  const { current_version: current } = error.body;
+  // Also said of a version that is on its way already, where nothing changed in the meantime.
+  if (current === undefined || current === expected) return error;
+  const now = current === 0 ? "is gone" : `is at version ${current}`;
+  const was = expected === 0 ? "there was none" : `it was at version ${expected}`;
+  const from = expected === 0 ? "" : ` --from ${expected}`;
+  const look = current === 0 ? `sluice policy history ${id}` : `sluice policy diff ${id}${from} --to ${current}`;
+  return new AdminRefusal(
+    `policy ${id} ${now} by now; ${was} when this was planned. See what changed: ${look}; then do it again.`,
+    error.exitCode,
+    error.body,
+  );
+}

@@ -1,0 +1,47 @@
+import type { Command } from "commander";
+import type { ExitCode } from "../terminal.ts";
+import type { ControlOptions, ControlSession } from "./control-session.ts";
+
+/** Runs the work of a command with a control plane to ask, and ends the program with its exit code. */
+export type RunOnControlPlane = (
+  options: ControlOptions,
+  work: (session: ControlSession) => Promise<ExitCode>,
+) => Promise<void>;
+
+export const controlExitCodes = `
+Exit codes: 0 done, or the same; 1 not done, not there, different, or policies with errors; 2 wrong usage; 3 refused: no token, or
+not its role; 4 changed meanwhile; 5 the control plane cannot be reached, or not asked now; 6 waited in vain.`;
+
+/** A command that asks a control plane. */
+export function controlCommand(parent: Command, form: string, description: string): Command {
+  return parent
+    .command(form)
+    .description(description)
+    .option("--admin <url>", "the control plane (SLUICE_ADMIN_URL, default http://127.0.0.1:8090)")
+    .option("--token-file <path>", "file that holds the token to ask with (else SLUICE_TOKEN)")
+    .option("--json", "print one JSON document");
+}
+
+/** One that changes something. */
+export function changeCommand(
+  parent: Command,
+  form: string,
+  description: string,
+  { asks = true, why = true }: { readonly asks?: boolean; readonly why?: boolean } = {},
+): Command {
+  const command = controlCommand(parent, form, description).option(
+    "--dry-run",
+    "tell what would be done, and do nothing",
+  );
+  if (why) command.option("--why <text>", "why, for the history");
+  if (asks) command.option("--yes", "do it without asking");
+  return command
+    .option("--wait", "wait until every node decides by it")
+    .option("--timeout <while>", "how long to wait at most, such as 30s (default 1m)");
+}
+
+export function withExamples(command: Command, notes: string, ...examples: readonly string[]): Command {
+  const list = examples.map((example) => `\n  ${example}`).join("");
+  const heading = examples.length === 1 ? "Example:" : "Examples:";
+  return command.addHelpText("after", `\n${notes === "" ? "" : `${notes}\n\n`}${heading}${list}\n${controlExitCodes}`);
+}

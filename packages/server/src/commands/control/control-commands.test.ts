@@ -1,0 +1,522 @@
+import { EventEmitter } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { openPolicyStore } from "@sluice/sql";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { type Daemon, startDaemon } from "../../daemon.ts";
+import { runProgram } from "../../program.ts";
+import { parseSettings } from "../../settings/parse-settings.ts";
+
+let folder: string;
+let daemon: Daemon;
+let url: string;
+let token: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice control "));
+  await start();
+});
+
+async function start(more: Readonly<Record<string, string>> = {}): Promise<void> {
+  const store = `sqlite:${join(folder, "store.db")}`;
+  const reading = parseSettings({}, { httpPort: "0", grpcPort: "off", adminPort: "0", store, ...more });
+  if (reading.kind === "problems") throw new Error("settings");
+  daemon = await startDaemon({ settings: reading.settings, log: { debug() {}, info() {}, warn() {}, error() {} } });
+  url = daemon.addresses.admin[0]!;
+  token = daemon.firstToken?.token ?? token;
+}
+
+afterEach(async () => {
+  await daemon.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+interface RunOptions {
+  readonly env?: Record<string, string>;
+  /** What is piped in. */
+  readonly input?: string;
+  /** What a person types when asked; it may do something first. */
+  readonly answer?: (question: string) => string | Promise<string>;
+}
+
+/** Runs a command line as the first admin, unless `env` says otherwise. */
+async function run(words: readonly string[], { env, input, answer }: RunOptions = {}): Promise<Outcome> {
+  let out = "";
+  let err = "";
+  const stdin = Object.assign(new PassThrough(), { isTTY: answer !== undefined });
+  if (input !== undefined) stdin.end(input);
+  const tell = (text: string): void => {
+    err += text;
+    if (answer !== undefined && /(\[y\/N\]|to go on:) $/.test(text))
+      void Promise.resolve(answer(text)).then((typed) => stdin.write(`${typed}\n`));
+  };
+  const code = await runProgram({
+    args: words,
+    env: { SLUICE_ADMIN_URL: url, SLUICE_TOKEN: token, ...env },
+    terminal: { stdout: { write: (text: string) => (out += text) }, stderr: { write: tell }, stdin },
+    signals: new EventEmitter(),
+  });
+  return { code, out, err };
+}
+
+/** Runs one that must succeed, and reads its JSON. */
+async function json<T>(...words: readonly string[]): Promise<T> {
+  const { code, out, err } = await run([...words, "--json"]);
+  expect(code, err).toBe(0);
+  return JSON.parse(out) as T;
+}
+
+async function file(name: string, text: string): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, text);
+  return path;
+}
+
+const login = (limit: string): string =>
+  `policies:\n  - id: login\n    match: { endpoint: /login }\n    limits: [{ by: [ip], windows: [${limit}] }]\n    on_failure: closed\n`;
+const search =
+  "  - id: search\n    match: { endpoint: /search }\n    limits: [{ by: [user], windows: [30/m] }]\n    on_failure: open\n";
+
+async function apply(text: string, ...words: readonly string[]): Promise<Outcome> {
+  return run(["policy", "apply", await file("policies.yaml", text), "--yes", ...words]);
+}
+
+async function deny(dimensions: Readonly<Record<string, string>>, times: number): Promise<boolean> {
+  let allowed = true;
+  for (let i = 0; i < times; i++) allowed = (await daemon.limiter.check({ dimensions })).allowed;
+  return !allowed;
+}
+
+describe("sluice policy apply", () => {
+  it("shows a plan, does it, and finds nothing to do the next time", async () => {
+    const first = await apply(login("2/h") + search, "--why", "first", "--wait");
+    expect(first.code, first.err).toBe(0);
+    expect(first.out).toMatch(/^\+ {2}login {3}create {2}new/m);
+    expect(first.out).toContain("2 to create, 0 to change, 0 to delete, 0 unchanged");
+    expect(first.err).toMatch(/nodes {2}\[#{20}\] 1 of 1 at generation/);
+    expect(await deny({ endpoint: "/login", ip: "203.0.113.7" }, 3)).toBe(true);
+    expect(await apply(login("2/h") + search)).toMatchObject({ code: 0, out: "Nothing to change: 2 unchanged.\n" });
+    const { policies } = await json<{ policies: { id: string; version: number; why: string }[] }>("policy", "list");
+    expect(policies).toMatchObject([
+      { id: "login", version: 1, why: "first" },
+      { id: "search", version: 1, why: "first" },
+    ]);
+    expect((await run(["policy", "list"])).out).toMatch(/^login +1 +- +in force +.* +admin +first$/m);
+  });
+
+  it("makes several changes together, in one generation", async () => {
+    const { out } = await run(["policy", "apply", await file("p.yaml", login("2/h") + search), "--yes", "--json"]);
+    const { generation } = JSON.parse(out) as { generation: number };
+    const { records } = await json<{ records: unknown[] }>("audit", "--action", "policy.put");
+    expect(records).toMatchObject([{ generation }, { generation }]);
+  });
+
+  it("does nothing in a dry run, nor where a person says no, nor where nobody can be asked", async () => {
+    const path = await file("policies.yaml", login("2/h"));
+    const dry = await run(["policy", "apply", path, "--dry-run"]);
+    expect(dry).toMatchObject({ code: 0, out: expect.stringContaining("Dry run: nothing was changed.") });
+    const no = await run(["policy", "apply", path], { answer: () => "n" });
+    expect(no).toMatchObject({ code: 1, err: expect.stringContaining("Nothing was done.") });
+    const nobody = await run(["policy", "apply", path]);
+    expect(nobody).toMatchObject({ code: 2, err: expect.stringContaining("Add --yes") });
+    const input = await run(["policy", "apply", "-"], { input: login("2/h") });
+    expect(input).toMatchObject({ code: 2, err: expect.stringContaining("add --yes") });
+    expect(await json("policy", "list")).toEqual({ policies: [] });
+    const yes = await run(["policy", "apply", path], { answer: () => "y" });
+    expect(yes).toMatchObject({ code: 0, out: expect.stringContaining("Applied, as generation") });
+  });
+
+  it("overwrites nothing that changed between the plan and the answer, and says what to look at", async () => {
+    await apply(login("2/h"));
+    const path = await file("mine.yaml", login("5/h"));
+    const outcome = await run(["policy", "apply", path], {
+      answer: async () => {
+        expect((await apply(login("9/h"))).code).toBe(0);
+        return "y";
+      },
+    });
+    expect(outcome.code).toBe(4);
+    expect(outcome.err).toMatch(
+      /policy login is at version 2 by now; it was at version 1 .*sluice policy diff login --from 1 --to 2/,
+    );
+    expect((await run(["policy", "get", "login"])).out).toContain("9/h");
+  });
+
+  it("overwrites nothing of several either", async () => {
+    const path = await file("mine.yaml", login("5/h") + search);
+    const outcome = await run(["policy", "apply", path], {
+      answer: async () => {
+        expect((await apply(login("9/h"))).code).toBe(0);
+        return "y";
+      },
+    });
+    expect(outcome).toMatchObject({ code: 4, err: expect.stringContaining("nothing was overwritten") });
+    const { policies } = await json<{ policies: unknown[] }>("policy", "list");
+    expect(policies).toHaveLength(1);
+  });
+
+  it("keeps what the file does not name, unless it is to replace everything", async () => {
+    await apply(`${login("2/h")}${search}default: none\nsubjects:\n  - { user: u1, tier: gold }\n`);
+    expect((await apply(login("3/h"))).code).toBe(0);
+    const dry = await apply(login("3/h"), "--replace", "--dry-run");
+    expect(dry.out).toMatch(/^- {2}default {2}delete {2}1 → gone/m);
+    expect(dry.out).toMatch(/^- {2}search/m);
+    expect(dry.out).toContain("0 subjects in the file, 1 to change, and those that are not in it are deleted");
+    expect((await apply(login("3/h"), "--replace")).code).toBe(0);
+    const { policies } = await json<{ policies: { id: string }[] }>("policy", "list");
+    expect(policies.map(({ id }) => id)).toEqual(["login"]);
+    expect(await json("tier", "get", "user=u1")).toMatchObject({ tier: null });
+    expect((await apply(login("3/h"), "--replace")).out).toMatch(/Nothing to change\.\n$/);
+  });
+
+  it("takes subjects and refers to what is in the store, and places what is wrong in the file", async () => {
+    await apply(login("2/h"));
+    const subjects = "subjects:\n  - ip: 203.0.113.9\n    limits: [{ policy: login, windows: [7/h] }]\n";
+    expect(await apply(subjects)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("1 subject in the file, 1 to change"),
+    });
+    expect(await apply(subjects)).toMatchObject({ code: 0, out: expect.stringContaining("Nothing to change.") });
+    const unknown = await apply(subjects.replace("login", "logon"));
+    expect(unknown).toMatchObject({ code: 1, err: expect.stringMatching(/policies\.yaml:3:\d+ subjects\[0\].*logon/) });
+    const bad = await apply(login("2/x"));
+    expect(bad).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/policies\.yaml:4:\d+ .*1 problem; nothing was changed/s),
+    });
+    expect(await run(["policy", "apply", join(folder, "nowhere.yaml")])).toMatchObject({ code: 2 });
+    expect(await apply("policies: [")).toMatchObject({ code: 1 });
+  });
+
+  it("translates other formats, and leaves Envoy's to files", async () => {
+    const text = `{ "domains": [
+      { "domain": "shop", "prefix": "user", "rate": { "capacity": 100, "leak_rate_per_second": 10 } }
+    ] }`;
+    expect(await apply(text)).toMatchObject({ code: 0, out: expect.stringMatching(/^\+ {2}shop\/user/m) });
+    expect(await apply(text)).toMatchObject({ code: 0, out: "Nothing to change: 1 unchanged.\n" });
+    const { out } = await run(["policy", "get", "shop/user"]);
+    expect(parse(out)).toMatchObject({ policies: [{ id: "shop/user", limits: [{ algorithm: "leaky_bucket" }] }] });
+    const envoy = "domain: d\ndescriptors:\n  - key: k\n    rate_limit: { unit: second, requests_per_unit: 1 }\n";
+    expect(await apply(envoy)).toMatchObject({ code: 2, err: expect.stringContaining("--config") });
+  });
+
+  it("tells where a policy file wins", async () => {
+    await daemon.close();
+    await start({ config: await file("served.yaml", login("2/h") + search) });
+    const warning = "warning: login is in a policy file of the server as well, which wins";
+    expect((await apply(login("3/h"))).err).toContain(warning);
+    expect((await run(["policy", "list"])).out).toMatch(/^login +1 +- +a file wins/m);
+    expect((await run(["policy", "get", "login"])).out).toContain("# Not in force");
+    const both = await apply(login("4/h") + search);
+    expect(both).toMatchObject({ code: 0, err: expect.stringContaining(warning) });
+    expect(both.err).toContain("warning: search is");
+    expect(await deny({ endpoint: "/login", ip: "203.0.113.7" }, 3)).toBe(true);
+  });
+
+  it("reads the input, and prints one JSON document", async () => {
+    const { code, out } = await run(["policy", "apply", "-", "--yes", "--json"], { input: login("2/h") });
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({
+      applied: true,
+      dry_run: false,
+      generation: expect.any(Number),
+      plan: [{ policy: "login", action: "create", version: 0, diff: expect.arrayContaining(["+id: login"]) }],
+    });
+  });
+
+  it("lets an editor change what is of their team, one by one, and nothing else", async () => {
+    await apply(`${login("2/h")}    owner: identity\n${search}    owner: search\n`);
+    const made = await run(["token", "make", "--name", "ed", "--role", "editor", "--team", "identity"]);
+    const env = { SLUICE_TOKEN: made.out.trim() };
+    const two = login("3/h") + search.replaceAll("search", "signup");
+    const path = await file("two.yaml", two);
+    expect(await run(["policy", "apply", path, "--yes"], { env })).toMatchObject({ code: 0 });
+    expect(await run(["policy", "apply", path, "--yes"], { env })).toMatchObject({
+      code: 0,
+      out: "Nothing to change: 2 unchanged.\n",
+    });
+    const refused = await run(["policy", "delete", "search", "--yes"], { env });
+    expect(refused).toMatchObject({ code: 3, err: expect.stringMatching(/^not allowed: .*search/) });
+    const { policies } = await json<{ policies: unknown[] }>("policy", "list", "--owner", "identity");
+    expect(policies).toMatchObject([
+      { id: "login", version: 2, author: "ed" },
+      { id: "signup", version: 1, author: "ed" },
+    ]);
+  });
+});
+
+describe("sluice policy", () => {
+  it("compares a file with the store, and versions with each other", async () => {
+    await apply(login("2/h"));
+    const path = await file("other.yaml", login("3/h"));
+    expect(await run(["policy", "diff", path])).toMatchObject({
+      code: 1,
+      out: expect.stringContaining("-       - 2/h"),
+    });
+    await apply(login("3/h"));
+    expect((await run(["policy", "diff", path])).code).toBe(0);
+    expect(await run(["policy", "diff", "login"])).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/^login, version 1 → 2\n[\s\S]* {2}- .*2\/h\n {2}\+ .*3\/h\n/),
+    });
+    expect((await run(["policy", "diff", "login", "--from", "2", "--to", "2"])).code).toBe(0);
+    expect(JSON.parse((await run(["policy", "diff", path, "--replace", "--json"])).out)).toMatchObject({ same: true });
+    expect((await run(["policy", "diff", "nothing"])).code).toBe(1);
+  });
+
+  it("prints a policy so that it can be applied, and all of them so that they can be kept", async () => {
+    await apply(
+      `${login("2/h")}${search}default: { limits: [{ by: [subject], windows: [10/s] }], on_failure: open }\n`,
+    );
+    const got = await run(["policy", "get", "login"]);
+    expect(got.out).toMatch(/^# login, version 1, by admin at /);
+    expect(await run(["policy", "diff", await file("got.yaml", got.out)])).toMatchObject({ code: 0 });
+    const fallback = await run(["policy", "get", "default"]);
+    expect(await run(["policy", "diff", await file("default.yaml", fallback.out)])).toMatchObject({ code: 0 });
+    const exported = await run(["policy", "export"]);
+    expect(await run(["policy", "diff", await file("all.yaml", exported.out), "--replace"])).toMatchObject({ code: 0 });
+    expect(parse(exported.out)).toMatchObject({ policies: [{ id: "login" }, { id: "search" }] });
+    const asJson = await run(["policy", "get", "login", "-o", "json"]);
+    expect(JSON.parse(asJson.out)).toMatchObject({ policies: [{ id: "login" }] });
+    expect(await json("policy", "get", "login", "--version", "1")).toMatchObject({ policy: "login", version: 1 });
+  });
+
+  it("reverts, deletes and brings back", async () => {
+    await apply(login("2/h"));
+    await apply(login("3/h"));
+    expect(await run(["policy", "revert", "login", "--to", "1", "--yes", "--why", "too lax"])).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("login is at version 3."),
+    });
+    const removed = await run(["policy", "delete", "login", "--wait"], { answer: () => "yes" });
+    expect(removed).toMatchObject({ code: 0, out: expect.stringContaining("sluice policy revert login --to 3") });
+    expect((await run(["policy", "get", "login"])).code).toBe(1);
+    expect((await run(["policy", "get", "login", "--version", "4"])).err).toContain("deleted");
+    expect((await run(["policy", "revert", "login", "--to", "2", "--yes"])).code).toBe(0);
+    const { versions } = await json<{ versions: { version: number }[] }>("policy", "history", "login");
+    expect(versions).toMatchObject([
+      { version: 5, revert_of: 2, current: true },
+      { version: 4 },
+      { version: 3, revert_of: 1, why: "too lax" },
+      { version: 2 },
+      { version: 1 },
+    ]);
+    expect((await run(["policy", "history", "login", "--limit", "2"])).out.trimEnd().split("\n")).toHaveLength(3);
+    expect((await run(["policy", "delete", "login", "--expected", "1", "--yes"])).code).toBe(4);
+  });
+});
+
+describe("sluice policy rollout", () => {
+  const rollout = ["--rollout", "50%,100%", "--by", "ip", "--observe", "0s"];
+
+  it("begins by apply, is listed, shown and steered, and ends", async () => {
+    await apply(login("2/h"));
+    const begun = await apply(login("3/h"), ...rollout, "--why", "looser");
+    expect(begun, begun.err).toMatchObject({ code: 0, out: expect.stringMatching(/Rollout \S+ begins/) });
+    const { rollouts } = await json<{ rollouts: { id: string; policy: string }[] }>("policy", "rollout");
+    expect(rollouts).toMatchObject([{ policy: "login", from_version: 1, to_version: 2 }]);
+    expect((await run(["policy", "rollout", rollouts[0]!.id])).out).toMatch(/^policy +login, 1 → 2, by ip$/m);
+    const second = await apply(login("4/h"));
+    expect(second).toMatchObject({ code: 4, err: expect.stringContaining("sluice policy rollout login --finish") });
+    expect(await run(["policy", "rollout", "login", "--wait", "--timeout", "1ms"])).toMatchObject({ code: 6 });
+    expect((await run(["policy", "rollout", "login", "--pause"])).out).toMatch(/^state +paused/m);
+    expect((await run(["policy", "rollout", "login", "--resume"])).code).toBe(0);
+    expect((await run(["policy", "rollout", "login", "--finish"], { answer: () => "no" })).code).toBe(1);
+    expect((await run(["policy", "rollout", "login", "--finish", "--yes", "--wait"])).out).toMatch(/^state +done/m);
+    expect(await run(["policy", "rollout", "login", "--wait"])).toMatchObject({ code: 0 });
+    expect(await json("policy", "rollout")).toEqual({ rollouts: [] });
+    expect(await json("policy", "rollout", "--all")).toMatchObject({ rollouts: [{ state: "done" }] });
+  });
+
+  it("is waited for until it has ended, and the exit code tells how", async () => {
+    await apply(login("2/h"));
+    const waiting = apply(login("3/h"), ...rollout, "--wait", "--json");
+    await expect.poll(async () => (await run(["policy", "rollout", "login"])).code, { timeout: 20_000 }).toBe(0);
+    const back = await run(["policy", "rollout", "login", "--roll-back", "--yes", "--why", "no"]);
+    expect(back.code, back.err).toBe(0);
+    const { code, err } = await waiting;
+    expect(err).toContain("version 1 of login is in force again");
+    expect(code).toBe(1);
+    expect((await run(["policy", "get", "login"])).out).toContain("2/h");
+  });
+
+  it("says what is wrong with what it was given", async () => {
+    expect((await run(["policy", "rollout", "--advance"])).code).toBe(2);
+    expect((await run(["policy", "rollout", "x", "--advance", "--pause"])).code).toBe(2);
+    expect((await run(["policy", "rollout", "x"])).code).toBe(1);
+    expect((await apply(login("3/h"), "--shadow")).code).toBe(2);
+    expect((await apply("subjects: [{ user: u1, tier: a }]\n", "--rollout")).code).toBe(2);
+  });
+});
+
+describe("subjects", () => {
+  it("have overrides that end, limits for good, tiers, and where each number comes from", async () => {
+    await apply(`${login("2/h")}  - id: api\n    match: { endpoint: /api }\n    on_failure: open\n    limits:
+      - by: [user]\n        windows: [5/s]\n        tiers: { gold: { windows: [50/s] } }\n`);
+    const set = ["override", "set", "user=u1", "api", "100/s burst 200", "--reason", "load test"];
+    expect(await run(set)).toMatchObject({ code: 2, err: expect.stringContaining("--for 2h") });
+    expect(await run([...set, "--for", "2h", "--wait"])).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/in 2h/),
+    });
+    expect((await run(["tier", "set", "user=u2", "gold"])).code).toBe(0);
+    expect((await run(["override", "set", "user=u3", "api", "7/s", "--for-good", "--reason", "r"])).code).toBe(0);
+    const from = async (user: string): Promise<string> => (await run(["subject", `user=${user}`])).out;
+    expect(await from("u1")).toMatch(/100\/s burst 200 +an override that ends in/);
+    expect(await from("u2")).toMatch(/50\/s +tier gold/);
+    expect(await from("u3")).toMatch(/7\/s +its own/);
+    expect(await from("u4")).toMatch(/5\/s +the policy/);
+    expect((await run(["override", "list", "--by", "user"])).out).toMatch(
+      /^user=u1 .*load test$[\s\S]*^user=u3 .*for good/m,
+    );
+    expect((await run(["override", "list"])).code).toBe(2);
+    for (const user of ["u1", "u3"])
+      expect((await run(["override", "delete", `user=${user}`, "api"], { answer: () => "y" })).code).toBe(0);
+    expect((await run(["override", "delete", "user=u1", "api", "--yes"])).code).toBe(1);
+    expect(await json("override", "list", "user=u1")).toEqual({ subjects: [] });
+    expect((await run(["tier", "get", "user=u2"])).out).toBe("gold\n");
+    expect((await run(["tier", "clear", "user=u2", "--dry-run"])).out).toContain("Dry run");
+    expect((await run(["tier", "clear", "user=u2"])).code).toBe(0);
+    expect((await run(["tier", "get", "user=u2"])).out).toBe("none\n");
+    expect((await run(["override", "set", "user=u1", "nope", "1/s", "--for", "1h", "--reason", "r"])).code).toBe(1);
+    expect((await run(["override", "set", "user=u1", "api", "fast", "--for", "1h", "--reason", "r"])).code).toBe(2);
+  });
+});
+
+describe("sluice kill-switch", () => {
+  it("asks for its mode to be typed, is in force at once, and is seen", async () => {
+    const on = ["kill-switch", "on", "closed", "--for", "30m", "--reason", "attack"];
+    expect(await run(on)).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/EVERY REQUEST WILL BE DENIED[\s\S]*--yes/),
+    });
+    expect((await run(on, { answer: () => "y" })).code).toBe(1);
+    expect(await deny({ user: "u1" }, 1)).toBe(false);
+    expect(await run([...on, "--wait"], { answer: () => "closed" })).toMatchObject({
+      code: 0,
+      out: expect.stringContaining("KILL SWITCH CLOSED"),
+    });
+    expect(await deny({ user: "u1" }, 1)).toBe(true);
+    expect(await json("kill-switch", "status")).toMatchObject({ mode: "closed", reason: "attack", author: "admin" });
+    expect((await run(["kill-switch", "off", "--yes", "--wait"])).out).toContain("is off");
+    expect(await deny({ user: "u1" }, 1)).toBe(false);
+  });
+
+  it("needs a reason, a mode that there is, and at most a day", async () => {
+    expect((await run(["kill-switch", "on", "open", "--yes"])).code).toBe(2);
+    expect((await run(["kill-switch", "on", "ajar", "--yes", "--reason", "r"])).code).toBe(2);
+    expect((await run(["kill-switch", "on", "open", "--yes", "--reason", "r", "--for", "2d"])).code).toBe(1);
+    expect(await json("kill-switch", "status")).toEqual({ mode: "off" });
+  });
+});
+
+describe("sluice token", () => {
+  it("makes tokens that every node knows, lists them, and revokes them", async () => {
+    const made = await run(["token", "make", "--name", "look", "--role", "viewer", "--expires", "12h"]);
+    expect(made.code, made.err).toBe(0);
+    const path = await file("token", made.out);
+    const asViewer = { env: { SLUICE_TOKEN: "" } };
+    expect((await run(["nodes", "--token-file", path], asViewer)).code).toBe(0);
+    expect(await run(["tier", "set", "user=u1", "a", "--token-file", path], asViewer)).toMatchObject({ code: 3 });
+    expect(await run(["token", "make", "--name", "look", "--role", "viewer"])).toMatchObject({ code: 4 });
+    const { tokens } = await json<{ tokens: { name: string }[] }>("token", "list");
+    expect(tokens.map(({ name }) => name).sort()).toEqual(["admin", "look"]);
+    expect(JSON.stringify(tokens)).not.toContain(made.out.trim());
+    expect((await run(["token", "revoke", "look"], { answer: () => "y" })).code).toBe(0);
+    await expect.poll(async () => (await run(["nodes", "--token-file", path], asViewer)).code).toBe(3);
+    expect((await run(["token", "revoke", "look", "--yes"])).code).toBe(1);
+    expect((await run(["token", "list", "--all"])).out).toMatch(/^look +viewer +- +revoked/m);
+    expect((await run(["token", "make", "--name", "x", "--role", "king"])).code).toBe(2);
+    expect((await run(["token", "make", "--name", "x", "--role", "editor"])).err).toContain("--team");
+  });
+});
+
+describe("sluice audit and nodes", () => {
+  it("tell who did what to whom, and what was refused", async () => {
+    await apply(login("2/h"), "--why", "because");
+    await run(["tier", "set", "user=u1", "gold"]);
+    const { records } = await json<{ records: unknown[] }>("audit", "--kind", "policy", "--since", "1h");
+    expect(records).toMatchObject([{ actor: "admin", action: "policy.put", target: "login", why: "because" }]);
+    expect((await run(["audit", "--target", "user=u1"])).out).toMatch(/subject\.tier +user:u1 +done/);
+    expect((await run(["audit", "--action", "policy.put", "--details"])).out).toMatch(/\n {2}after {2}\{.*"2\/h"/);
+    const { out } = await run(["token", "make", "--name", "look", "--role", "viewer"]);
+    expect(
+      (await run(["kill-switch", "on", "open", "--yes", "--reason", "r"], { env: { SLUICE_TOKEN: out.trim() } })).code,
+    ).toBe(3);
+    await expect
+      .poll(async () => (await run(["audit", "--outcome", "refused"])).out)
+      .toMatch(/look \(viewer\) +127\.0\.0\.1 +kill_switch\.on +refused/);
+    expect((await run(["audit", "--outcome", "maybe"])).code).toBe(2);
+    expect((await run(["audit", "--actor", "nobody"])).out).toBe("There is nothing like that in the audit.\n");
+  });
+
+  it("tell of a node that is behind, and waiting for it ends", async () => {
+    expect((await run(["nodes"])).code).toBe(0);
+    const store = await openPolicyStore({ url: `sqlite:${join(folder, "store.db")}` });
+    const seenMs = Date.now() + 3_600_000;
+    const late = {
+      id: "late",
+      name: "late",
+      version: "0",
+      startedMs: 0,
+      seenMs,
+      generation: 0,
+      appliedMs: 0,
+      details: "{}",
+    };
+    await store.note((note) => note.putNode(late));
+    await store.close();
+    const nodes = await run(["nodes"]);
+    expect(nodes).toMatchObject({ code: 1, out: expect.stringMatching(/^late +behind/m) });
+    const waited = await apply(login("2/h"), "--wait", "--timeout", "1ms");
+    expect(waited).toMatchObject({ code: 6, err: expect.stringContaining("late (generation 0)") });
+    expect(waited.out).toContain("Applied");
+  });
+});
+
+describe("a command that asks a control plane", () => {
+  it("says what to do about a token, and never shows one", async () => {
+    const env = { SLUICE_TOKEN: "", SLUICE_ADMIN_TOKEN_FILE: daemon.firstToken!.file };
+    const none = await run(["policy", "list"], { env });
+    expect(none).toMatchObject({
+      code: 3,
+      err: expect.stringMatching(/needs a token.*--token-file .*store\.db-admin-token/),
+    });
+    expect(none.err).not.toContain(token);
+    const wrong = await run(["policy", "list"], { env: { SLUICE_TOKEN: "hunter2" } });
+    expect(wrong).toMatchObject({ code: 3, err: expect.stringContaining("SLUICE_TOKEN is not accepted") });
+    expect(wrong.err).not.toContain("hunter2");
+    expect(await run(["policy", "list", "--token-file", join(folder, "none")])).toMatchObject({ code: 2 });
+    expect(
+      await run(["policy", "list", "--token-file", daemon.firstToken!.file], { env: { SLUICE_TOKEN: "" } }),
+    ).toMatchObject({ code: 0 });
+  });
+
+  it("tells a control plane that is not there from one that is something else", async () => {
+    const elsewhere = await run(["policy", "list", "--admin", daemon.url]);
+    expect(elsewhere).toMatchObject({ code: 5, err: expect.stringContaining("is it the admin port") });
+    await daemon.close();
+    const gone = await run(["policy", "list"]);
+    expect(gone).toMatchObject({
+      code: 5,
+      err: expect.stringMatching(/^no answer from .*connection was refused.*--admin/),
+    });
+    expect(await run(["policy", "list", "--admin", "nowhere"])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^--admin/),
+    });
+    expect(await run(["policy", "list", "--admin", "http://u:hunter2@localhost"])).toMatchObject({
+      code: 2,
+      err: expect.not.stringContaining("hunter2"),
+    });
+  });
+});

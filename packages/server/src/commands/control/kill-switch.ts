@@ -1,0 +1,100 @@
+import { CommandError, type ExitCode } from "../terminal.ts";
+import type { KillSwitchBody } from "./admin-bodies.ts";
+import { type ChangeFlags, nothingDone, settleChange } from "./change-flags.ts";
+import { confirm } from "./confirm.ts";
+import type { ControlOptions, ControlSession } from "./control-session.ts";
+import type { Paint } from "./paint.ts";
+import { parseWhile } from "./parse-time.ts";
+import { plainText } from "./plain-text.ts";
+import { renderInstant, renderMoment, renderWhile } from "./render-moment.ts";
+import { writeJson } from "./write-json.ts";
+
+export interface KillSwitchOnOptions extends ControlOptions, ChangeFlags {
+  readonly for: string;
+  readonly reason: string;
+}
+
+/** `sluice kill-switch status` */
+export async function killSwitchStatus(session: ControlSession): Promise<ExitCode> {
+  const { api, terminal, json, paint, nowMs } = session;
+  const state = await api.killSwitch();
+  if (json) writeJson(session, state);
+  else terminal.stdout.write(renderKillSwitch(state, nowMs(), paint));
+  return 0;
+}
+
+/** `sluice kill-switch on`: decides every check alike, on every node, for a while. */
+export async function killSwitchOn(
+  mode: string,
+  options: KillSwitchOnOptions,
+  session: ControlSession,
+): Promise<ExitCode> {
+  const { api, terminal, json, paint, nowMs } = session;
+  if (mode !== "open" && mode !== "closed")
+    throw new CommandError(
+      `${JSON.stringify(mode)} is neither open nor closed; open allows every request, closed denies every request`,
+    );
+  const forMs = parseWhile("--for", options.for);
+  const wish = { why: options.reason };
+  const tried = await api.killSwitchOn(mode, forMs, { ...wish, dryRun: true });
+  if (options.dryRun === true) {
+    if (json) writeJson(session, tried);
+    else terminal.stdout.write(`${renderKillSwitch(tried.kill_switch, nowMs(), paint)}${nothingDone}`);
+    return 0;
+  }
+  const before = await api.killSwitch();
+  const already =
+    before.mode === "off" ? "" : `\nIt is ${before.mode} already, until ${renderInstant(before.until_ms ?? 0)}.`;
+  const question = `${effects[mode]}, on every node of ${api.where}, for ${renderWhile(forMs)}.${already}`;
+  if (!(await confirm({ question, word: mode, yes: options.yes === true }, terminal))) return 1;
+  const done = await api.killSwitchOn(mode, forMs, wish);
+  if (!json) terminal.stdout.write(renderKillSwitch(done.kill_switch, nowMs(), paint));
+  const exitCode = await settleChange(done, options, session);
+  if (json) writeJson(session, done);
+  return exitCode;
+}
+
+export interface KillSwitchOffOptions extends ControlOptions, ChangeFlags {}
+
+/** `sluice kill-switch off`: policies decide again. */
+export async function killSwitchOff(options: KillSwitchOffOptions, session: ControlSession): Promise<ExitCode> {
+  const { api, terminal, json, paint, nowMs } = session;
+  const before = await api.killSwitch();
+  const question = `The kill switch is ${before.mode}. Let policies decide again?`;
+  const harmless = options.yes === true || options.dryRun === true || before.mode === "off";
+  if (!(await confirm({ question, yes: harmless }, terminal))) return 1;
+  const done = await api.killSwitchOff({ why: options.why, dryRun: options.dryRun });
+  if (!json) {
+    terminal.stdout.write(renderKillSwitch(done.kill_switch, nowMs(), paint));
+    if (options.dryRun === true) terminal.stdout.write(nothingDone);
+  }
+  const exitCode = await settleChange(done, options, session);
+  if (json) writeJson(session, done);
+  return exitCode;
+}
+
+const effects = {
+  open: "EVERY REQUEST WILL BE ALLOWED: nobody is limited",
+  closed: "EVERY REQUEST WILL BE DENIED: everybody is locked out",
+} as const;
+
+const states = {
+  open: "KILL SWITCH OPEN: every request is allowed, nobody is limited",
+  closed: "KILL SWITCH CLOSED: every request is denied",
+} as const;
+
+export function renderKillSwitch(state: KillSwitchBody, nowMs: number, paint: Paint): string {
+  if (state.mode === "off") return `${paint.good("The kill switch is off; policies decide.")}\n`;
+  const { mode, since_ms: sinceMs = nowMs, until_ms: untilMs = nowMs, reason = "", author = "" } = state;
+  const lines = [
+    states[mode],
+    `until    ${renderInstant(untilMs)} (${renderMoment(untilMs, nowMs)}), then policies decide again by themselves`,
+    `since    ${renderInstant(sinceMs)} (${renderMoment(sinceMs, nowMs)}), by ${plainText(author)}`,
+    `reason   ${plainText(reason)}`,
+    "to end   sluice kill-switch off",
+  ];
+  const width = Math.max(...lines.map((line) => line.length)) + 4;
+  const edge = "!".repeat(width);
+  const framed = [edge, ...lines.map((line) => `! ${line.padEnd(width - 4)} !`), edge];
+  return `${framed.map((line) => paint.alarm(line)).join("\n")}\n`;
+}

@@ -1,0 +1,154 @@
+import type { Command } from "commander";
+import { type AuditOptions, showAudit } from "./audit.ts";
+import { changeCommand, controlCommand, type RunOnControlPlane, withExamples } from "./control-command.ts";
+import type { ControlOptions } from "./control-session.ts";
+import {
+  type KillSwitchOffOptions,
+  type KillSwitchOnOptions,
+  killSwitchOff,
+  killSwitchOn,
+  killSwitchStatus,
+} from "./kill-switch.ts";
+import { showNodes } from "./nodes.ts";
+import {
+  type OverrideDeleteOptions,
+  type OverrideListOptions,
+  type OverrideSetOptions,
+  overrideDelete,
+  overrideList,
+  overrideSet,
+} from "./overrides.ts";
+import { showSubject, type TierOptions, tierGet, tierSet } from "./subjects.ts";
+
+/** Commands of those who run a service: subjects, the kill switch, the audit, nodes. */
+export function addOperationCommands(program: Command, run: RunOnControlPlane): void {
+  addOverrides(program.command("override").description("Give single subjects other limits, for a while."), run);
+  addTiers(program.command("tier").description("Work with the tiers of subjects."), run);
+  addKillSwitch(
+    program.command("kill-switch").description("Allow or deny every request, everywhere, for a while."),
+    run,
+  );
+
+  withExamples(
+    controlCommand(
+      program,
+      "subject <subject>",
+      "Tell which limits hold for somebody, and where each number comes from.",
+    ),
+    "",
+    "sluice subject user=u1",
+  ).action((word: string, options: ControlOptions) => run(options, (session) => showSubject(word, session)));
+
+  withExamples(
+    controlCommand(program, "audit", "Tell who changed what, or was refused, newest first.")
+      .option("--kind <kind>", "only what was done to this: policy, subject, token, kill_switch, …")
+      .option("--target <target>", "only what was done to this one: a policy's id, user=u1, …")
+      .option("--actor <name>", "only what was done with the token of this name")
+      .option("--action <action>", "only this: policy.put, kill_switch.on, …")
+      .option("--outcome <outcome>", "only what was done, or refused")
+      .option("--since <when>", "not before: how long ago, or a date")
+      .option("--until <when>", "before: how long ago, or a date")
+      .option("--limit <number>", "most records (default 50)")
+      .option("--details", "also what was before and after"),
+    "",
+    "sluice audit --since 2h",
+    "sluice audit --kind subject --target user=u1 --details",
+    "sluice audit --outcome refused --actor ci --json",
+  ).action((options: AuditOptions) => run(options, (session) => showAudit(options, session)));
+
+  withExamples(
+    controlCommand(program, "nodes", "List servers, and by which generation each decides."),
+    "Exit code 1 where one that is alive does not decide by the newest generation.",
+    "sluice nodes",
+  ).action((options: ControlOptions) => run(options, showNodes));
+}
+
+function addOverrides(override: Command, run: RunOnControlPlane): void {
+  withExamples(
+    changeCommand(override, "set <subject> <policy> <window...>", "Give a subject other windows, until they end.", {
+      asks: false,
+      why: false,
+    })
+      .requiredOption("--reason <text>", "why, for the history")
+      .option("--for <while>", "how long, such as 2h")
+      .option("--until <moment>", "until when, such as 2030-01-31T12:00:00Z")
+      .option("--for-good", "without an end: a limit of its own")
+      .option("--limit <name>", "only for this limit of the policy"),
+    "In place of what the subject had for the same policy and limit.",
+    'sluice override set user=u1 orders.read "100/s burst 200" --for 2h --reason "load test"',
+  ).action((subject: string, policy: string, windows: string[], options: OverrideSetOptions) =>
+    run(options, (session) => overrideSet(subject, policy, windows, options, session)),
+  );
+
+  withExamples(
+    controlCommand(override, "list [subject]", "List overrides, and limits that subjects have for good.").option(
+      "--by <dimension>",
+      "of all subjects of this dimension, such as user",
+    ),
+    "",
+    "sluice override list user=u1",
+    "sluice override list --by tenant",
+  ).action((subject: string | undefined, options: OverrideListOptions) =>
+    run(options, (session) => overrideList(subject, options, session)),
+  );
+
+  withExamples(
+    changeCommand(override, "delete <subject> <policy>", "Give a subject the limits of everybody again.").option(
+      "--limit <name>",
+      "what it has for this limit of the policy",
+    ),
+    "",
+    "sluice override delete user=u1 orders.read",
+  ).action((subject: string, policy: string, options: OverrideDeleteOptions) =>
+    run(options, (session) => overrideDelete(subject, policy, options, session)),
+  );
+}
+
+function addTiers(tier: Command, run: RunOnControlPlane): void {
+  withExamples(
+    changeCommand(tier, "set <subject> <tier>", "Give a subject a tier, which policies may have other windows for.", {
+      asks: false,
+    }),
+    "",
+    'sluice tier set user=u1 premium --why "upgraded"',
+  ).action((subject: string, name: string, options: TierOptions) =>
+    run(options, (session) => tierSet(subject, name, options, session)),
+  );
+
+  withExamples(controlCommand(tier, "get <subject>", "Tell a subject's tier."), "", "sluice tier get user=u1").action(
+    (subject: string, options: ControlOptions) => run(options, (session) => tierGet(subject, session)),
+  );
+
+  withExamples(
+    changeCommand(tier, "clear <subject>", "Take a subject's tier away.", { asks: false }),
+    "",
+    "sluice tier clear user=u1",
+  ).action((subject: string, options: TierOptions) =>
+    run(options, (session) => tierSet(subject, undefined, options, session)),
+  );
+}
+
+function addKillSwitch(killSwitch: Command, run: RunOnControlPlane): void {
+  withExamples(
+    changeCommand(killSwitch, "on <mode>", "open: allow every request. closed: deny every request.", { why: false })
+      .requiredOption("--reason <text>", "why, for the history and for everybody who asks")
+      .option("--for <while>", "how long, at most a day; then policies decide again by themselves", "1h"),
+    "In force on every node within a second. Asks for the mode to be typed, unless --yes.",
+    'sluice kill-switch on open --for 30m --reason "limits are wrong since the release"',
+    'sluice kill-switch on closed --for 10m --reason "attack" --yes --wait',
+  ).action((mode: string, options: KillSwitchOnOptions) =>
+    run(options, (session) => killSwitchOn(mode, options, session)),
+  );
+
+  withExamples(
+    changeCommand(killSwitch, "off", "Let policies decide again."),
+    "",
+    'sluice kill-switch off --why "fixed"',
+  ).action((options: KillSwitchOffOptions) => run(options, (session) => killSwitchOff(options, session)));
+
+  withExamples(
+    controlCommand(killSwitch, "status", "Tell whether it is on, until when, and why."),
+    "",
+    "sluice kill-switch status",
+  ).action((options: ControlOptions) => run(options, killSwitchStatus));
+}

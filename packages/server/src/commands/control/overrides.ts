@@ -1,0 +1,158 @@
+import { parseWindow, SluiceError } from "sluice";
+import { CommandError, type ExitCode } from "../terminal.ts";
+import type { SubjectBody, SubjectLimitBody } from "./admin-bodies.ts";
+import { type ChangeFlags, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
+import { confirm } from "./confirm.ts";
+import type { ControlOptions, ControlSession } from "./control-session.ts";
+import { parseSubject } from "./parse-subject.ts";
+import { parseUntil, parseWhile } from "./parse-time.ts";
+import { plainText } from "./plain-text.ts";
+import { renderInstant, renderMoment } from "./render-moment.ts";
+import { renderTable } from "./render-table.ts";
+import { writeJson } from "./write-json.ts";
+
+export interface OverrideSetOptions extends ControlOptions, ChangeFlags {
+  /** Name of the limit. Absent: every limit of the policy that is by this dimension. */
+  readonly limit?: string;
+  readonly for?: string;
+  readonly until?: string;
+  readonly forGood?: boolean;
+  readonly reason: string;
+}
+
+/** `sluice override set`: other windows for one subject, until they end. */
+export async function overrideSet(
+  word: string,
+  policy: string,
+  windows: readonly string[],
+  options: OverrideSetOptions,
+  session: ControlSession,
+): Promise<ExitCode> {
+  const { api, terminal, json, nowMs } = session;
+  const subject = parseSubject(word);
+  for (const window of windows) checkWindow(window);
+  const untilMs = readEnd(options, nowMs());
+  const { version } = await api.subject(subject);
+  const limit = { policy, limit: options.limit, windows, until_ms: untilMs };
+  const wish = { why: options.reason, expected: version, dryRun: options.dryRun };
+  const done = await api.setLimit(subject, limit, wish);
+  tellWarnings(done, session);
+  if (!json) {
+    const end =
+      untilMs === undefined ? "for good" : `until ${renderInstant(untilMs)} (${renderMoment(untilMs, nowMs())})`;
+    const what = options.limit === undefined ? policy : `${policy} / ${options.limit}`;
+    terminal.stdout.write(`${plainText(word)} has ${windows.join(", ")} in ${plainText(what)}, ${end}.\n`);
+    if (options.dryRun === true) terminal.stdout.write(nothingDone);
+  }
+  const exitCode = await settleChange(done, options, session);
+  if (json) writeJson(session, done);
+  return exitCode;
+}
+
+/** Undefined: never. */
+function readEnd({ for: while_, until, forGood }: OverrideSetOptions, nowMs: number): number | undefined {
+  const given = [while_, until, forGood].filter((one) => one !== undefined);
+  if (given.length !== 1)
+    throw new CommandError("say when it ends: --for 2h, --until 2030-01-31, or --for-good for one that does not");
+  if (while_ !== undefined) return nowMs + parseWhile("--for", while_);
+  return until === undefined ? undefined : parseUntil("--until", until, nowMs);
+}
+
+function checkWindow(window: string): void {
+  try {
+    parseWindow(window);
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    const why = error.problems.map(({ message }) => message).join("; ") || error.message;
+    throw new CommandError(`${JSON.stringify(window)} is not a window such as "100/s burst 200": it ${why}`);
+  }
+}
+
+export interface OverrideListOptions extends ControlOptions {
+  readonly by?: string;
+}
+
+/** `sluice override list`: limits that subjects have for themselves, of one of them or of all of a dimension. */
+export async function overrideList(
+  word: string | undefined,
+  options: OverrideListOptions,
+  session: ControlSession,
+): Promise<ExitCode> {
+  const { api, terminal, json, nowMs, width } = session;
+  if ((word === undefined) === (options.by === undefined))
+    throw new CommandError("name a subject such as user=u1, or all of a dimension with --by user");
+  const subjects = word === undefined ? await api.subjects(options.by ?? "") : [await api.subject(parseSubject(word))];
+  const own = subjects.filter(({ limits }) => limits.length > 0);
+  if (json)
+    writeJson(session, {
+      subjects: own.map(({ dimension, value, version, limits }) => ({ dimension, value, version, limits })),
+    });
+  else terminal.stdout.write(renderOverrides(own, nowMs(), width));
+  return 0;
+}
+
+export function renderOverrides(subjects: readonly SubjectBody[], nowMs: number, width: number | undefined): string {
+  const rows = subjects.flatMap((subject) =>
+    subject.limits.map((limit) => [
+      `${subject.dimension}=${subject.value}`,
+      nameOf(limit),
+      limit.windows.join(", "),
+      limit.until_ms === undefined ? "for good" : renderMoment(limit.until_ms, nowMs),
+      limit.author,
+      limit.reason,
+    ]),
+  );
+  if (rows.length === 0) return "There is no override, and no limit of a subject's own.\n";
+  return renderTable(
+    [
+      { title: "subject", flexible: true },
+      { title: "limit" },
+      { title: "windows" },
+      { title: "ends" },
+      { title: "by" },
+      { title: "reason", flexible: true },
+    ],
+    rows,
+    width,
+  );
+}
+
+function nameOf({ policy, limit }: SubjectLimitBody): string {
+  return limit === undefined ? policy : `${policy} / ${limit}`;
+}
+
+export interface OverrideDeleteOptions extends ControlOptions, ChangeFlags {
+  readonly limit?: string;
+}
+
+/** `sluice override delete`: the subject has the limits of everybody again. */
+export async function overrideDelete(
+  word: string,
+  policy: string,
+  options: OverrideDeleteOptions,
+  session: ControlSession,
+): Promise<ExitCode> {
+  const { api, terminal, json } = session;
+  const subject = parseSubject(word);
+  const { limits, version } = await api.subject(subject);
+  const found = limits.find((one) => one.policy === policy && one.limit === options.limit);
+  if (found === undefined) {
+    const known = limits.map(nameOf).join(", ");
+    throw new CommandError(
+      `${word} has no limit of its own in ${nameOf({ policy, limit: options.limit } as SubjectLimitBody)}` +
+        (known === "" ? "" : `; it has some in ${known} (--limit names one)`),
+      1,
+    );
+  }
+  const question = `Delete what ${word} has in ${nameOf(found)} (${found.windows.join(", ")})?`;
+  const harmless = options.yes === true || options.dryRun === true;
+  if (!(await confirm({ question: plainText(question), yes: harmless }, terminal))) return 1;
+  const done = await api.deleteLimit(subject, found, { why: options.why, expected: version, dryRun: options.dryRun });
+  if (!json) {
+    terminal.stdout.write(`${plainText(word)} has the limits of everybody in ${plainText(nameOf(found))} again.\n`);
+    if (options.dryRun === true) terminal.stdout.write(nothingDone);
+  }
+  const exitCode = await settleChange(done, options, session);
+  if (json) writeJson(session, done);
+  return exitCode;
+}

@@ -1,0 +1,125 @@
+import type { Command } from "commander";
+import { changeCommand, controlCommand, type RunOnControlPlane, withExamples } from "./control-command.ts";
+import type { ControlOptions } from "./control-session.ts";
+import { type ApplyOptions, policyApply } from "./policy-apply.ts";
+import { type PolicyDeleteOptions, type PolicyRevertOptions, policyDelete, policyRevert } from "./policy-change.ts";
+import { type PolicyDiffOptions, policyDiff } from "./policy-diff.ts";
+import {
+  type PolicyGetOptions,
+  type PolicyHistoryOptions,
+  type PolicyListOptions,
+  policyExport,
+  policyGet,
+  policyHistory,
+  policyList,
+} from "./policy-read.ts";
+import { type PolicyRolloutOptions, policyRollout } from "./policy-rollout.ts";
+
+/** `sluice policy …`, as far as it asks a control plane. */
+export function addPolicyCommands(policy: Command, run: RunOnControlPlane): void {
+  const apply = changeCommand(policy, "apply <path>", "Make the policy store hold what a policy file says.").option(
+    "--replace",
+    "delete policies and subjects that are not in the file",
+  );
+  withExamples(
+    withRolloutOptions(apply),
+    `PATH is a policy file, a folder of them, or - for the input. Shows what would change, asks, and changes nothing that was
+changed by somebody else in between. Policies that the file does not name stay, unless --replace.
+Several policies change together or not at all; with --rollout, and for editors, one by one.`,
+    "sluice policy apply policies.yaml",
+    "sluice policy apply policies.yaml --replace --dry-run",
+    'sluice policy apply login.yaml --rollout "1%:10m,10%:10m,100%" --why "fewer guesses" --yes --wait',
+  ).action((path: string, options: ApplyOptions) => run(options, (session) => policyApply(path, options, session)));
+
+  withExamples(
+    controlCommand(policy, "diff <file-or-id>", "Compare a policy file with the policy store, or versions of a policy.")
+      .option("--from <version>", "of a policy: from this version (default: the one before)")
+      .option("--to <version>", "of a policy: to this version (default: the current one)")
+      .option("--replace", "of a file: policies that are not in it count as different"),
+    "Exit code 1 where they differ.",
+    "sluice policy diff policies.yaml",
+    "sluice policy diff login --from 3 --to 5",
+  ).action((what: string, options: PolicyDiffOptions) => run(options, (session) => policyDiff(what, options, session)));
+
+  withExamples(
+    controlCommand(policy, "get <id>", "Print a policy as a policy file, ready to be edited and applied.")
+      .option("--version <number>", "as it was at this version")
+      .option("-o, --output <form>", "yaml or json (default yaml)"),
+    "",
+    "sluice policy get login > login.yaml",
+    "sluice policy get login --version 3 -o json",
+  ).action((id: string, options: PolicyGetOptions) => run(options, (session) => policyGet(id, options, session)));
+
+  withExamples(
+    controlCommand(policy, "list", "List the policies in the policy store.").option(
+      "--owner <team>",
+      "only of this team",
+    ),
+    "",
+    "sluice policy list --owner identity",
+  ).action((options: PolicyListOptions) => run(options, (session) => policyList(options, session)));
+
+  withExamples(
+    controlCommand(policy, "history <id>", "List the versions of a policy, newest first: who, when, why.").option(
+      "--limit <number>",
+      "most versions (default 50)",
+    ),
+    "",
+    "sluice policy history login",
+  ).action((id: string, options: PolicyHistoryOptions) =>
+    run(options, (session) => policyHistory(id, options, session)),
+  );
+
+  withExamples(
+    withRolloutOptions(
+      changeCommand(policy, "revert <id>", "Make a new version with what an earlier one said.").requiredOption(
+        "--to <version>",
+        "which one (sluice policy history)",
+      ),
+    ),
+    "A policy that was deleted comes back by it.",
+    'sluice policy revert login --to 3 --why "too strict"',
+  ).action((id: string, options: PolicyRevertOptions) => run(options, (session) => policyRevert(id, options, session)));
+
+  withExamples(
+    changeCommand(policy, "delete <id>", "Delete a policy; its versions stay, and revert brings it back.").option(
+      "--expected <version>",
+      "only if this is the version there is",
+    ),
+    "",
+    'sluice policy delete login --why "moved to the gateway"',
+  ).action((id: string, options: PolicyDeleteOptions) => run(options, (session) => policyDelete(id, options, session)));
+
+  withExamples(
+    changeCommand(policy, "rollout [id]", "List rollouts, show one with its figures, steer it, or wait for its end.")
+      .option("--all", "list those that have ended too")
+      .option("--advance", "take the next step")
+      .option("--pause", "stay where it is")
+      .option("--resume", "go on")
+      .option("--finish", "to everybody, now")
+      .option("--roll-back", "back to the old version, for everybody"),
+    `ID is a policy's, or a rollout's own. --wait shows how far it is until it has ended and every node knows; the exit code is 1
+where it was rolled back, and 6 after --timeout.`,
+    "sluice policy rollout",
+    "sluice policy rollout login --wait --timeout 1h",
+    'sluice policy rollout login --roll-back --why "support is flooded" --yes',
+  ).action((id: string | undefined, options: PolicyRolloutOptions) =>
+    run(options, (session) => policyRollout(id, options, session)),
+  );
+
+  withExamples(
+    controlCommand(policy, "export", "Print the whole configuration as a policy file, for Git."),
+    "apply --replace takes it up again.",
+    "sluice policy export > policies.yaml",
+  ).action((options: ControlOptions) => run(options, policyExport));
+}
+
+function withRolloutOptions(command: Command): Command {
+  return command
+    .option("--rollout [steps]", "by steps, such as 1%:10m,10%:10m,100% (which they are where none are said)")
+    .option("--by <dimension>", "by whose value a subject is in or out, such as user")
+    .option("--shadow", "the old version decides, and what the new one would say is counted")
+    .option("--start <moment>", "not before then: a date, or a while from now")
+    .option("--observe <while>", "how long to watch the old version first")
+    .option("--expect-more-denials", "more denials are meant, and do not roll it back");
+}

@@ -1,0 +1,71 @@
+import { stat } from "node:fs/promises";
+import { CommandError, type ExitCode } from "../terminal.ts";
+import type { ControlOptions, ControlSession } from "./control-session.ts";
+import { changedLines } from "./diff-lines.ts";
+import { parseVersion } from "./parse-version.ts";
+import { plainText } from "./plain-text.ts";
+import { planPolicies } from "./plan-policies.ts";
+import { readPolicyDocuments } from "./policy-documents.ts";
+import { renderDiff, renderPlan } from "./render-plan.ts";
+import { writeJson } from "./write-json.ts";
+
+export interface PolicyDiffOptions extends ControlOptions {
+  readonly from?: string;
+  readonly to?: string;
+  /** Of a file: whether policies that are not in it count as different. */
+  readonly replace?: boolean;
+}
+
+/** `sluice policy diff`: a file against the policy store, or two versions of a policy. 1 where they differ. */
+export async function policyDiff(what: string, options: PolicyDiffOptions, session: ControlSession): Promise<ExitCode> {
+  const versions = options.from !== undefined || options.to !== undefined;
+  if (!versions && (await isPath(what))) return diffFile(what, options.replace === true, session);
+  if (options.replace === true) throw new CommandError(`--replace is for files, and there is no file ${what}`);
+  return diffVersions(what, options, session);
+}
+
+async function diffFile(path: string, replace: boolean, session: ControlSession): Promise<ExitCode> {
+  const { api, terminal, json, paint, width } = session;
+  const documents = await readPolicyDocuments(path, terminal);
+  const plan = planPolicies(documents.policies, await api.policies(), replace);
+  const same = plan.every(({ action }) => action === "unchanged");
+  if (json)
+    writeJson(session, {
+      same,
+      policies: plan.map(({ id, action, version, lines }) => ({
+        policy: id,
+        action,
+        version,
+        diff: changedLines(lines),
+      })),
+    });
+  else terminal.stdout.write(renderPlan(plan, paint, width));
+  if (documents.subjects.length > 0)
+    terminal.stderr.write("Subjects of the file are not compared here; sluice policy apply --dry-run does.\n");
+  return same ? 0 : 1;
+}
+
+async function diffVersions(id: string, { from, to }: PolicyDiffOptions, session: ControlSession): Promise<ExitCode> {
+  const { api, terminal, json, paint } = session;
+  const diff = await api.diff(
+    id,
+    from === undefined ? undefined : parseVersion("--from", from),
+    to === undefined ? undefined : parseVersion("--to", to),
+  );
+  const same = diff.changes.length === 0;
+  if (json) writeJson(session, { same, ...diff });
+  else {
+    terminal.stdout.write(`${paint.strong(plainText(diff.policy))}, version ${diff.from} → ${diff.to}\n`);
+    terminal.stdout.write(same ? "They say the same.\n" : renderDiff(diff.text.split("\n").slice(0, -1), paint));
+  }
+  return same ? 0 : 1;
+}
+
+/** Whether a word names a file or a folder, rather than a policy. What looks like a file is one, also if it is not there. */
+async function isPath(what: string): Promise<boolean> {
+  if (what === "-" || what.includes("/") || /\.(ya?ml|json)$/i.test(what)) return true;
+  return stat(what).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,119 @@
+import { CommandError, type ExitCode } from "../terminal.ts";
+import type { RolloutBody } from "./admin-bodies.ts";
+import { AdminRefusal } from "./admin-client.ts";
+import { type ChangeFlags, nothingDone, settleChange, timeoutOf } from "./change-flags.ts";
+import { confirm } from "./confirm.ts";
+import type { ControlOptions, ControlSession } from "./control-session.ts";
+import { hasEnded, renderRollout, renderRollouts } from "./render-rollout.ts";
+import { waitForRollout } from "./wait-for-rollout.ts";
+import { writeJson } from "./write-json.ts";
+
+export interface PolicyRolloutOptions extends ControlOptions, ChangeFlags {
+  readonly advance?: boolean;
+  readonly pause?: boolean;
+  readonly resume?: boolean;
+  readonly finish?: boolean;
+  readonly rollBack?: boolean;
+  /** Also those that have ended. */
+  readonly all?: boolean;
+}
+
+/** What can be done to a rollout, and what is asked before it is. Pausing and going on are harmless. */
+const verbs = {
+  advance: {
+    path: "advance",
+    question: (one: RolloutBody) => `Advance the rollout of ${one.policy} from ${one.percent} %?`,
+  },
+  pause: { path: "pause", question: undefined },
+  resume: { path: "resume", question: undefined },
+  finish: {
+    path: "finish",
+    question: (one: RolloutBody) => `Put version ${one.to_version} of ${one.policy} in force for everybody, now?`,
+  },
+  rollBack: {
+    path: "roll-back",
+    question: (one: RolloutBody) => `Bring everybody back to version ${one.from_version} of ${one.policy}?`,
+  },
+} as const;
+
+type Verb = keyof typeof verbs;
+
+const mostListed = 100;
+const underway = "waiting,observing,running,paused";
+
+/** `sluice policy rollout`: lists rollouts, shows one, steers it, or waits for its end. */
+export async function policyRollout(
+  id: string | undefined,
+  options: PolicyRolloutOptions,
+  session: ControlSession,
+): Promise<ExitCode> {
+  const { api, terminal, json, nowMs, width } = session;
+  const chosen = (Object.keys(verbs) as Verb[]).filter((verb) => options[verb] === true);
+  if (chosen.length > 1)
+    throw new CommandError("one thing at a time: --advance, --pause, --resume, --finish or --roll-back");
+  const [verb] = chosen;
+  if (id === undefined) {
+    if (verb !== undefined || options.wait === true) throw new CommandError("name the policy, or the rollout's id");
+    const rollouts = await api.rollouts({ state: options.all === true ? undefined : underway }, mostListed);
+    if (json) writeJson(session, { rollouts });
+    else terminal.stdout.write(renderRollouts(rollouts, nowMs(), width));
+    return 0;
+  }
+  const found = await findRollout(id, session);
+  const show = (rollout: RolloutBody): void => {
+    if (json) writeJson(session, { rollout });
+    else terminal.stdout.write(renderRollout(rollout, nowMs(), width));
+  };
+  if (verb !== undefined) {
+    const steered = await steer(found, verb, options, session);
+    if (steered === undefined) return 1;
+    if (options.wait !== true || hasEnded(steered.rollout)) {
+      show(steered.rollout);
+      return settleChange(steered, options, session);
+    }
+  }
+  if (options.wait !== true) {
+    show(found);
+    return 0;
+  }
+  const { exitCode, rollout } = await waitForRollout(found.id, timeoutOf(options), session);
+  show(rollout);
+  return exitCode;
+}
+
+async function steer(
+  found: RolloutBody,
+  verb: Verb,
+  options: PolicyRolloutOptions,
+  { api, terminal }: ControlSession,
+): Promise<{ readonly rollout: RolloutBody; readonly generation?: number | undefined } | undefined> {
+  const { path, question } = verbs[verb];
+  const wish = { why: options.why };
+  const tried = await api.steerRollout(found.id, path, { ...wish, dryRun: true });
+  if (options.dryRun === true) {
+    terminal.stderr.write(nothingDone);
+    return { rollout: tried.rollout };
+  }
+  if (question !== undefined) {
+    const agreed = await confirm({ question: question(found), yes: options.yes === true }, terminal);
+    if (!agreed) return undefined;
+  }
+  return api.steerRollout(found.id, path, wish);
+}
+
+/** By its own id, or the newest of a policy, one that is underway before others. */
+async function findRollout(id: string, { api }: ControlSession): Promise<RolloutBody> {
+  const [current] = await api.rollouts({ policy: id, state: underway }, 1);
+  const [newest] = current === undefined ? await api.rollouts({ policy: id }, 1) : [current];
+  if (newest !== undefined) return newest;
+  try {
+    return await api.rollout(id);
+  } catch (error) {
+    if (error instanceof AdminRefusal && error.body.code === "resource_not_found")
+      throw new CommandError(
+        `there is no rollout ${id}, and none of a policy of that name; sluice policy rollout --all lists them`,
+        1,
+      );
+    throw error;
+  }
+}

@@ -1,0 +1,136 @@
+import type { ComparedBody, FiguresBody, RolloutBody, StepBody } from "./admin-bodies.ts";
+import { renderBar } from "./progress-line.ts";
+import { renderMoment, renderWhile } from "./render-moment.ts";
+import { renderFields, renderTable } from "./render-table.ts";
+
+const ends: readonly RolloutBody["state"][] = ["done", "rolled_back", "cancelled"];
+
+export function hasEnded({ state }: Pick<RolloutBody, "state">): boolean {
+  return ends.includes(state);
+}
+
+export function renderRollouts(rollouts: readonly RolloutBody[], nowMs: number, width: number | undefined): string {
+  if (rollouts.length === 0) return "There is no rollout.\n";
+  return renderTable(
+    [
+      { title: "policy", flexible: true },
+      { title: "versions" },
+      { title: "state" },
+      { title: "step" },
+      { title: "subjects", align: "right" },
+      { title: "next" },
+      { title: "changed" },
+      { title: "id" },
+      { title: "why", flexible: true },
+    ],
+    rollouts.map((rollout) => [
+      rollout.policy,
+      versionsOf(rollout),
+      stateOf(rollout),
+      `${rollout.step + 1} of ${rollout.steps.length}`,
+      `${rollout.percent} %`,
+      nextOf(rollout, nowMs),
+      renderMoment(rollout.changed_ms, nowMs),
+      rollout.id,
+      rollout.reason,
+    ]),
+    width,
+  );
+}
+
+/** All there is to know of one, with its figures. */
+export function renderRollout(rollout: RolloutBody, nowMs: number, width: number | undefined): string {
+  const fields: [string, string][] = [
+    ["rollout", rollout.id],
+    ["policy", `${rollout.policy}, ${versionsOf(rollout)}, by ${rollout.by}`],
+    ["state", rollout.reason === "" ? stateOf(rollout) : `${stateOf(rollout)}: ${rollout.reason}`],
+    ["steps", rollout.steps.map((step, index) => stepText(step, index === rollout.step)).join(", ")],
+    ["subjects", `${rollout.percent} % under version ${rollout.to_version}`],
+    ["next", nextOf(rollout, nowMs)],
+    ["begun", `${renderMoment(rollout.created_ms, nowMs)} by ${rollout.author}`],
+  ];
+  if (rollout.expect_more_denials) fields.push(["denials", "more are expected, and do not roll it back"]);
+  const { figures } = rollout;
+  if (figures === undefined) return `${renderFields(fields)}\nNothing was compared yet.\n`;
+  fields.push(["latest look", `${figures.verdict}: ${figures.sentence}`]);
+  fields.push(["looks", `${figures.looks} on this step, ${figures.strikes} in a row beyond what is usual`]);
+  return `${renderFields(fields)}\n${renderFigures(rollout, figures, width)}`;
+}
+
+function renderFigures({ steps }: RolloutBody, { total, rings }: FiguresBody, width: number | undefined): string {
+  return renderTable(
+    [
+      { title: "joined at" },
+      { title: "decided", align: "right" },
+      { title: "denied", align: "right" },
+      { title: "rate", align: "right" },
+      { title: "usual", align: "right" },
+      { title: "sigma", align: "right" },
+      { title: "strike above", align: "right" },
+      { title: "" },
+    ],
+    [
+      ...rings.map((ring) => [
+        `${steps[ring.step]?.percent ?? 100} %`,
+        ...comparedOf(ring),
+        ring.judged ? "" : "too little to compare",
+      ]),
+      ["all judged", ...comparedOf(total), ""],
+    ],
+    width,
+  );
+}
+
+function comparedOf({ decided, denied, rate, baseline, sigma, threshold }: ComparedBody): readonly string[] {
+  return [String(decided), String(denied), share(rate), share(baseline), share(sigma), share(threshold)];
+}
+
+function share(rate: number): string {
+  return `${(rate * 100).toFixed(2)} %`;
+}
+
+/** For a line that is written over: what is most worth knowing first, because it may be cut off. */
+export function renderRolloutProgress(rollout: RolloutBody, reach: string, nowMs: number): string {
+  const { step, steps, figures } = rollout;
+  const next = nextOf(rollout, nowMs);
+  const denied =
+    figures === undefined ? "" : `; denied ${share(figures.total.rate)} (usual ${share(figures.total.baseline)})`;
+  return (
+    `${renderBar(hasEnded(rollout) ? 1 : (step + 1) / (steps.length + 1), 10)} ${rollout.policy} ${stateOf(rollout)}, ` +
+    `${rollout.percent} %, step ${step + 1} of ${steps.length}${next === "-" ? "" : `, next ${next}`}; ${reach}${denied}`
+  );
+}
+
+function versionsOf({ from_version, to_version }: RolloutBody): string {
+  return from_version === 0 ? `new → ${to_version}` : `${from_version} → ${to_version}`;
+}
+
+function stateOf({ state, shadow }: RolloutBody): string {
+  return `${state.replace("_", " ")}${shadow ? " (shadow)" : ""}`;
+}
+
+function stepText({ percent, hold_ms }: StepBody, inForce: boolean): string {
+  const text = hold_ms === 0 ? `${percent} %` : `${percent} % for ${renderWhile(hold_ms)}`;
+  return inForce ? `[${text}]` : text;
+}
+
+/** When the next step comes by itself. */
+function nextOf(rollout: RolloutBody, nowMs: number): string {
+  const { state, step, steps, step_since_ms, starts_ms, observe_for_ms } = rollout;
+  switch (state) {
+    case "waiting":
+      return renderMoment(starts_ms, nowMs);
+    case "observing":
+      return renderMoment(step_since_ms + observe_for_ms, nowMs);
+    case "running": {
+      const hold = steps[step]?.hold_ms ?? 0;
+      if (hold === 0) return "by hand";
+      // Its time has come; a step also needs a few looks at traffic, and none that are beyond what is usual.
+      return step_since_ms + hold > nowMs ? renderMoment(step_since_ms + hold, nowMs) : "when enough was seen";
+    }
+    case "paused":
+      return "by hand";
+    default:
+      return "-";
+  }
+}

@@ -1,0 +1,93 @@
+import { plainText } from "./plain-text.ts";
+
+export interface Column {
+  readonly title: string;
+  /** Absent: left. */
+  readonly align?: "left" | "right";
+  /** Whether it gives way where a line is too long. */
+  readonly flexible?: boolean;
+  /** What a whole row is shown in, by the text of this column. */
+  readonly paint?: (text: string, shown: string) => string;
+}
+
+const gap = "  ";
+const leastFlexible = 8;
+
+/**
+ * Rows in columns as wide as their longest text. Where `width` is known, flexible columns are cut off to fit into it; what
+ * does not fit even so is left whole. Texts lose line breaks and what terminals obey.
+ */
+export function renderTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width: number = Number.POSITIVE_INFINITY,
+): string {
+  const texts = rows.map((row) => columns.map((_column, index) => plainText(row[index] ?? "")));
+  const widths = fit(columns, widthsOf(columns, texts), width);
+  const head = renderRow(
+    columns,
+    columns.map(({ title }) => title),
+    widths,
+  );
+  const body = texts.map((row) => {
+    const line = renderRow(columns, row, widths);
+    return columns.reduce((shown, { paint }, index) => paint?.(row[index] ?? "", shown) ?? shown, line);
+  });
+  return `${[head, ...body].join("\n")}\n`;
+}
+
+/** `name  text`, one a line. */
+export function renderFields(fields: readonly (readonly [name: string, text: string])[]): string {
+  const width = Math.max(0, ...fields.map(([name]) => lengthOf(name)));
+  return `${fields.map(([name, text]) => `${name.padEnd(width)}${gap}${plainText(text)}`.trimEnd()).join("\n")}\n`;
+}
+
+function widthsOf(columns: readonly Column[], rows: readonly (readonly string[])[]): number[] {
+  return columns.map(({ title }, index) =>
+    rows.reduce((most, row) => Math.max(most, lengthOf(row[index] ?? "")), lengthOf(title)),
+  );
+}
+
+/** Takes from the widest flexible column, one by one, what is too much. */
+function fit(columns: readonly Column[], natural: readonly number[], width: number): readonly number[] {
+  const widths = [...natural];
+  let beyond = widths.reduce((sum, one) => sum + one, gap.length * (widths.length - 1)) - width;
+  while (beyond > 0) {
+    let widest = -1;
+    for (const [index, { flexible }] of columns.entries())
+      if (flexible === true && (widths[index] ?? 0) > Math.max(leastFlexible, widths[widest] ?? 0)) widest = index;
+    if (widest === -1) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+    beyond -= 1;
+  }
+  return widths;
+}
+
+function renderRow(columns: readonly Column[], texts: readonly string[], widths: readonly number[]): string {
+  return columns
+    .map(({ align }, index) => {
+      const width = widths[index] ?? 0;
+      const text = cut(texts[index] ?? "", width);
+      const space = " ".repeat(Math.max(0, width - lengthOf(text)));
+      return align === "right" ? space + text : text + space;
+    })
+    .join(gap)
+    .trimEnd();
+}
+
+function cut(text: string, width: number): string {
+  const parts = [...graphemes.segment(text)];
+  if (parts.length <= width) return text;
+  return `${parts
+    .slice(0, Math.max(0, width - 1))
+    .map(({ segment }) => segment)
+    .join("")}…`;
+}
+
+const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+
+function lengthOf(text: string): number {
+  // Almost all texts are ASCII, and need no segmenting.
+  if (/^[ -~]*$/.test(text)) return text.length;
+  return [...graphemes.segment(text)].length;
+}

@@ -1,0 +1,35 @@
+import { CommandError } from "../terminal.ts";
+import type { RolloutWishBody } from "./admin-bodies.ts";
+import { parseSteps } from "./parse-steps.ts";
+import { parseUntil, parseWhile } from "./parse-time.ts";
+
+/** How a new version is to go out, on a command line. */
+export interface RolloutFlags {
+  /** `true`: by the steps that are usual. */
+  readonly rollout?: string | true;
+  readonly by?: string;
+  readonly shadow?: boolean;
+  readonly start?: string;
+  readonly observe?: string;
+  readonly expectMoreDenials?: boolean;
+}
+
+/** Undefined where it is to go to everybody at once. */
+export function parseRolloutWish(flags: RolloutFlags, nowMs: number): RolloutWishBody | undefined {
+  const { rollout, by, shadow, start, observe, expectMoreDenials } = flags;
+  if (rollout === undefined) {
+    const [alone] = Object.entries({ by, shadow, start, observe, "expect-more-denials": expectMoreDenials }).find(
+      ([, value]) => value !== undefined,
+    ) ?? [undefined];
+    if (alone !== undefined) throw new CommandError(`--${alone} says how a rollout goes; add --rollout`);
+    return undefined;
+  }
+  return {
+    ...(rollout !== true && { steps: parseSteps(rollout, shadow) }),
+    ...(by !== undefined && { by }),
+    ...(shadow === true && { shadow }),
+    ...(start !== undefined && { starts_ms: parseUntil("--start", start, nowMs) }),
+    ...(observe !== undefined && { observe_for_ms: /^0[a-z]*$/.test(observe) ? 0 : parseWhile("--observe", observe) }),
+    ...(expectMoreDenials === true && { expect_more_denials: true }),
+  };
+}

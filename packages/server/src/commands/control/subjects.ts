@@ -1,0 +1,106 @@
+import { parseWindow, renderWindow } from "sluice";
+import type { ExitCode } from "../terminal.ts";
+import type { EffectiveLimitBody, SubjectBody, UsageBody } from "./admin-bodies.ts";
+import { type ChangeFlags, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
+import type { ControlOptions, ControlSession } from "./control-session.ts";
+import { parseSubject } from "./parse-subject.ts";
+import { plainText } from "./plain-text.ts";
+import { renderMoment, renderWhile } from "./render-moment.ts";
+import { renderFields, renderTable } from "./render-table.ts";
+import { writeJson } from "./write-json.ts";
+
+/** `sluice subject`: the limits that hold for somebody, and where each number comes from. */
+export async function showSubject(word: string, session: ControlSession): Promise<ExitCode> {
+  const { api, terminal, json, nowMs, width } = session;
+  const subject = await api.subject(parseSubject(word));
+  if (json) writeJson(session, subject);
+  else terminal.stdout.write(renderSubject(subject, nowMs(), width));
+  return 0;
+}
+
+export function renderSubject(subject: SubjectBody, nowMs: number, width: number | undefined): string {
+  const head = renderFields([
+    ["subject", `${subject.dimension}=${subject.value}`],
+    ["tier", subject.tier ?? "none of its own"],
+  ]);
+  const { effective = [] } = subject;
+  if (effective.length === 0) return `${head}\nNo policy limits by ${plainText(subject.dimension)}.\n`;
+  const rows = effective.flatMap((limit) =>
+    limit.windows.map((window, index) => [
+      index === 0 ? `${limit.policy} / ${limit.limit}` : "",
+      index === 0 ? String(limit.version) : "",
+      windowText(window),
+      index === 0 ? sourceText(limit, nowMs) : "",
+      usedText(limit.usage?.[index]),
+      index === 0 && limit.mode === "shadow" ? "shadow" : "",
+    ]),
+  );
+  const columns = [
+    { title: "limit", flexible: true },
+    { title: "version", align: "right" as const },
+    { title: "window" },
+    { title: "from" },
+    { title: "used" },
+    { title: "" },
+  ];
+  return `${head}\n${renderTable(columns, rows, width)}`;
+}
+
+function windowText(window: unknown): string {
+  return renderWindow(parseWindow(window));
+}
+
+function sourceText({ source, by }: EffectiveLimitBody, nowMs: number): string {
+  const beside = by.length > 1 ? `, by ${by.join(" and ")}` : "";
+  switch (source.kind) {
+    case "policy":
+      return `the policy${beside}`;
+    case "tier":
+      return `tier ${source.tier}${beside}`;
+    case "custom":
+      return `its own${beside}`;
+    case "override":
+      return `an override that ends ${renderMoment(source.until_ms, nowMs)}${beside}`;
+  }
+}
+
+function usedText(usage: UsageBody | undefined): string {
+  if (usage === undefined) return "-";
+  const { used, remaining, reset_after_ms } = usage;
+  if (used === 0) return `none, ${remaining} left`;
+  return `${used}, ${remaining} left${reset_after_ms === undefined ? "" : `, as new in ${renderWhile(reset_after_ms)}`}`;
+}
+
+export interface TierOptions extends ControlOptions, ChangeFlags {}
+
+/** `sluice tier get` */
+export async function tierGet(word: string, session: ControlSession): Promise<ExitCode> {
+  const { dimension, value, version, tier } = await session.api.subject(parseSubject(word));
+  if (session.json) writeJson(session, { dimension, value, version, tier: tier ?? null });
+  else session.terminal.stdout.write(`${tier === undefined ? "none" : plainText(tier)}\n`);
+  return 0;
+}
+
+/** `sluice tier set`, and with no tier `sluice tier clear`. */
+export async function tierSet(
+  word: string,
+  tier: string | undefined,
+  options: TierOptions,
+  session: ControlSession,
+): Promise<ExitCode> {
+  const { api, terminal, json } = session;
+  const subject = parseSubject(word);
+  const before = await api.subject(subject);
+  const wish = { why: options.why, expected: before.version, dryRun: options.dryRun };
+  const done = tier === undefined ? await api.clearTier(subject, wish) : await api.setTier(subject, tier, wish);
+  tellWarnings(done, session);
+  if (!json) {
+    const was = before.tier === undefined ? "it had none" : `before, it was ${before.tier}`;
+    const now = done.subject.tier === undefined ? "no tier of its own" : `tier ${done.subject.tier}`;
+    terminal.stdout.write(`${plainText(word)} has ${plainText(now)} (${plainText(was)}).\n`);
+    if (options.dryRun === true) terminal.stdout.write(nothingDone);
+  }
+  const exitCode = await settleChange(done, options, session);
+  if (json) writeJson(session, done);
+  return exitCode;
+}

@@ -1,0 +1,74 @@
+import { CommandError, type ExitCode } from "../terminal.ts";
+import type { NodesBody } from "./admin-bodies.ts";
+import type { ControlSession } from "./control-session.ts";
+import { createProgressLine, type ProgressLine, renderBar } from "./progress-line.ts";
+import { renderWhile } from "./render-moment.ts";
+
+const lookEveryMs = 250;
+const awayLookEveryMs = 1_000;
+
+/** Waits until every node that is alive decides by a generation, or a later one. 6 where they do not in time. */
+export async function waitForNodes(generation: number, timeoutMs: number, session: ControlSession): Promise<ExitCode> {
+  const { api, terminal, nowMs, sleep } = session;
+  const line = createProgressLine(terminal.stderr);
+  const untilMs = nowMs() + timeoutMs;
+  for (;;) {
+    const nodes = await askWhileWaiting(() => api.nodes(), line, untilMs, session);
+    const reach = reachOf(nodes, generation);
+    line.show(renderReach(reach, generation));
+    if (reach.alive > 0 && reach.there === reach.alive) {
+      line.end();
+      return 0;
+    }
+    if (nowMs() >= untilMs) {
+      line.end();
+      terminal.stderr.write(renderLate(reach, generation, timeoutMs));
+      return 6;
+    }
+    await sleep(lookEveryMs);
+  }
+}
+
+/** What is done is done, and who waits for it waits on while the control plane is away. */
+export async function askWhileWaiting<T>(
+  ask: () => Promise<T>,
+  line: ProgressLine,
+  untilMs: number,
+  { nowMs, sleep }: Pick<ControlSession, "nowMs" | "sleep">,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      const away = error instanceof CommandError && error.exitCode === 5;
+      if (!away || nowMs() >= untilMs) throw error;
+      line.show("the control plane does not answer; waiting for it");
+    }
+    await sleep(awayLookEveryMs);
+  }
+}
+
+export interface Reach {
+  readonly alive: number;
+  /** How many of them have it. */
+  readonly there: number;
+  readonly late: readonly { readonly name: string; readonly generation: number }[];
+}
+
+export function reachOf({ nodes }: NodesBody, generation: number): Reach {
+  const alive = nodes.filter((node) => node.alive);
+  const late = alive.filter((node) => node.generation < generation);
+  return { alive: alive.length, there: alive.length - late.length, late };
+}
+
+export function renderReach({ alive, there }: Reach, generation: number): string {
+  return `nodes  ${renderBar(alive === 0 ? 0 : there / alive)} ${there} of ${alive} at generation ${generation}`;
+}
+
+function renderLate({ alive, late }: Reach, generation: number, timeoutMs: number): string {
+  const after = `after ${renderWhile(timeoutMs)}`;
+  if (alive === 0) return `No node tells of itself ${after}. sluice nodes lists those that did.\n`;
+  const names = late.slice(0, 10).map((node) => `${node.name} (generation ${node.generation})`);
+  const more = late.length > names.length ? ` and ${late.length - names.length} more` : "";
+  return `Not everywhere ${after}: ${names.join(", ")}${more} should decide by generation ${generation}. See sluice nodes.\n`;
+}

@@ -1,0 +1,59 @@
+import type { ExitCode } from "../terminal.ts";
+import type { RolloutBody } from "./admin-bodies.ts";
+import type { ControlSession } from "./control-session.ts";
+import { plainText } from "./plain-text.ts";
+import { createProgressLine } from "./progress-line.ts";
+import { renderWhile } from "./render-moment.ts";
+import { hasEnded, renderRolloutProgress } from "./render-rollout.ts";
+import { askWhileWaiting, reachOf, waitForNodes } from "./wait-for-nodes.ts";
+
+const lookEveryMs = 1_000;
+/** Nodes that are alive take up a change within a second or a few. */
+const nodesWithinMs = 60_000;
+
+/**
+ * Waits until a rollout has ended and every node knows: 0 where the new version is in force, 1 where the old one is again, 6 where
+ * it takes longer than `timeoutMs`.
+ */
+export async function waitForRollout(
+  id: string,
+  timeoutMs: number | undefined,
+  session: ControlSession,
+): Promise<{ readonly exitCode: ExitCode; readonly rollout: RolloutBody }> {
+  const { api, terminal, nowMs, sleep } = session;
+  const line = createProgressLine(terminal.stderr);
+  const untilMs = nowMs() + (timeoutMs ?? Number.POSITIVE_INFINITY);
+  for (;;) {
+    const { rollout, nodes } = await askWhileWaiting(
+      async () => ({ rollout: await api.rollout(id), nodes: await api.nodes() }),
+      line,
+      untilMs,
+      session,
+    );
+    const { alive, there } = reachOf(nodes, nodes.generation);
+    const reach = `nodes ${there} of ${alive}`;
+    const { state, step, percent } = rollout;
+    line.show(renderRolloutProgress(rollout, reach, nowMs()), `${state} ${step} ${percent} ${reach}`);
+    if (hasEnded(rollout)) {
+      line.end();
+      terminal.stderr.write(endOf(rollout));
+      const everywhere = await waitForNodes(nodes.generation, nodesWithinMs, session);
+      return { exitCode: rollout.state === "done" ? everywhere : 1, rollout };
+    }
+    if (nowMs() >= untilMs) {
+      line.end();
+      const waited = renderWhile(timeoutMs ?? 0);
+      terminal.stderr.write(`The rollout has not ended after ${waited}, and goes on: sluice policy rollout ${id}\n`);
+      return { exitCode: 6, rollout };
+    }
+    await sleep(lookEveryMs);
+  }
+}
+
+function endOf({ policy, state, from_version, to_version, reason }: RolloutBody): string {
+  const why = reason === "" ? "" : `: ${plainText(reason)}`;
+  if (state === "done") return `Version ${to_version} of ${policy} is in force for everybody${why}\n`;
+  const old =
+    from_version === 0 ? `${policy} is not in force` : `version ${from_version} of ${policy} is in force again`;
+  return `The rollout was ${state.replace("_", " ")}, and ${old}${why}\n`;
+}

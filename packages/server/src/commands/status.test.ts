@@ -1,0 +1,36 @@
+import { expect, it } from "vitest";
+import { renderStatus } from "./status.ts";
+
+const body = {
+  ...{ status: "degraded", detail: "the policy store cannot be reached", version: "1.0.0", node: "v24", pid: 7 },
+  uptime_ms: 5_000,
+  policies: { generation: 3, count: 2, state: "current", source: "none", age_ms: 4_000, problems: [] },
+  counters: { kind: "memory", counters: 1, max_counters: 10 },
+  queue: { pending: 0, max_pending: 10 },
+  shed: {},
+  protocols: {},
+};
+
+it("tells how a server stands to the policy store, what is overridden, and of the kill switch", () => {
+  const text = renderStatus({
+    ...body,
+    store: {
+      ...{ at: "postgres://db:5432/sluice", state: "away", reason: "connection refused", generation: 7 },
+      ...{ newest_generation: 8, source: "snapshot", push: { kind: "postgres", connected: false } },
+      kill_switch: { mode: "open", until_ms: Date.UTC(2027, 0, 2, 3), reason: "a drill" },
+      ...{ problems: ["policies.x: is not JSON"], precedence: "files", overridden: ["policy login"] },
+    },
+  });
+  expect(text).toContain(`
+store     postgres://db:5432/sluice, generation 7 of 8, from the snapshot, away, changes not heard at once
+          connection refused
+          policies.x: is not JSON
+          in files and store, files win: policy login
+          kill switch open until 2027-01-02T03:00:00.000Z: a drill
+counters  in memory, 1 of at most 10
+`);
+});
+
+it("says nothing of a store where there is none", () => {
+  expect(renderStatus(body)).not.toMatch(/^store/m);
+});

@@ -1,0 +1,244 @@
+import type { StoreChange, StoreView, SubjectLimitRecord } from "@sluice/sql";
+import { subjectTarget } from "./audit-entry.ts";
+import { byPrecedence } from "./by-precedence.ts";
+import { canonicalSubject } from "./canonical-subject.ts";
+import { type AuditedChange, commit, look } from "./commit.ts";
+import type { ControlContext } from "./control-context.ts";
+import { invalidField } from "./control-errors.ts";
+import type { Actor, ConfigurationControl, ImportReport } from "./control-plane.ts";
+import { renderYaml } from "./diff-documents.ts";
+import { documentFromText, keptDocument, saysTheSame } from "./policy-documents.ts";
+import { defaultPolicyId } from "./read-documents.ts";
+import type { ImportedConfiguration, ImportedSubject } from "./read-import.ts";
+import { readImportAside } from "./read-import-aside.ts";
+import { readStoredRows, type StoredRows, underwayStates } from "./stored-rows.ts";
+import { VersionConflict } from "./version-conflict.ts";
+import { deletePolicy, writePolicy } from "./write-policy.ts";
+import { maxOverrideMs } from "./write-subject.ts";
+
+const kind = "configuration";
+const maxImportLength = 64 * 1024 * 1024;
+
+export function createConfigurationControl(context: ControlContext): ConfigurationControl {
+  return {
+    export: (actor) =>
+      look(context, actor, { action: "configuration.get", kind, target: "" }, async (view) => {
+        const { generation } = await view.pulse();
+        return renderConfiguration(await readStoredRows(view), generation, context.nowMs());
+      }),
+
+    import(actor, text, options = {}) {
+      const { mode = "merge", expected, why = "" } = options;
+      let imported: ImportedConfiguration = { policies: new Map(), subjects: [] };
+      const wish = {
+        permission: "administer" as const,
+        action: "configuration.import",
+        kind,
+        target: "",
+        policies: true,
+        async prepare(): Promise<void> {
+          if (mode !== "merge" && mode !== "replace") throw invalidField(["mode"], "must be merge or replace");
+          if (text.length > maxImportLength)
+            throw invalidField([], `must be at most ${maxImportLength} characters long`);
+          imported = await readImportAside(text);
+        },
+      };
+      return commit(context, actor, wish, options, async (change) => {
+        const { generation } = await change.pulse();
+        if (expected !== undefined && expected !== generation)
+          throw new VersionConflict("the configuration", expected, generation);
+        const nowMs = context.nowMs();
+        const audit: AuditedChange[] = [];
+        const policies = await importPolicies(change, actor, imported.policies, { mode, why, nowMs }, audit);
+        const subjects = await importSubjects(change, actor, imported.subjects, { mode, why, nowMs, context }, audit);
+        const report: ImportReport = { ...policies, subjects };
+        return { value: report, changed: audit.length > 0, audit: [...audit, { after: { mode, ...report } }] };
+      });
+    },
+  };
+}
+
+interface ImportOptions {
+  readonly mode: "merge" | "replace";
+  readonly why: string;
+  readonly nowMs: number;
+}
+
+async function importPolicies(
+  change: StoreChange,
+  actor: Actor,
+  policies: ImportedConfiguration["policies"],
+  { mode, why, nowMs }: ImportOptions,
+  audit: AuditedChange[],
+): Promise<Omit<ImportReport, "subjects">> {
+  const created: string[] = [];
+  const changed: string[] = [];
+  const deleted: string[] = [];
+  let unchanged = 0;
+  // All at once: one by one, ten thousand of them would take long.
+  const stored = new Map((await change.policies()).map((record) => [record.id, record]));
+  const underway = new Map((await change.rollouts({ states: underwayStates })).map((one) => [one.policy, one]));
+  for (const [id, document] of policies) {
+    const known = stored.get(id);
+    if (known !== undefined && saysTheSame(documentFromText(known.document), keptDocument(id, document))) {
+      unchanged += 1;
+      continue;
+    }
+    const written = await writePolicy(change, actor, { id, document, expected: "any", why }, nowMs, {
+      current: known,
+      underway: underway.get(id),
+    });
+    const { before, after } = written;
+    (before === undefined ? created : changed).push(id);
+    audit.push({ action: "policy.put", kind: "policy", target: id, before, after });
+  }
+  if (mode === "replace") {
+    for (const id of stored.keys()) {
+      if (policies.has(id)) continue;
+      const before = await deletePolicy(change, actor, { id, expected: "any", why }, nowMs);
+      deleted.push(id);
+      audit.push({ action: "policy.delete", kind: "policy", target: id, before });
+    }
+  }
+  return { created, changed, deleted, unchanged };
+}
+
+/** Answers how many were created or changed. */
+async function importSubjects(
+  change: StoreChange,
+  actor: Actor,
+  subjects: readonly ImportedSubject[],
+  { mode, why, nowMs, context }: ImportOptions & { readonly context: ControlContext },
+  audit: AuditedChange[],
+): Promise<number> {
+  const named = new Set<string>();
+  let count = 0;
+  const known = await readAllOwn(change, nowMs);
+  for (const [index, subject] of subjects.entries()) {
+    const value = canonicalSubject(subject.dimension, subject.value, context.ipv6PrefixBits);
+    const target = subjectTarget(subject.dimension, value);
+    const place = ["subjects", index];
+    if (named.has(target)) throw invalidField(place, `is ${target}, as is another; write one entry for both`);
+    named.add(target);
+    const limits = subject.limits.flatMap(({ policy, limit, windows, untilMs }): readonly SubjectLimitRecord[] => {
+      if (untilMs !== undefined && untilMs > nowMs + maxOverrideMs)
+        throw invalidField([...place, "limits"], "has an override that does not end within a year from now");
+      if (untilMs !== undefined && untilMs <= nowMs) return [];
+      const { dimension } = subject;
+      return [
+        { dimension, value, policy, limit, windows, untilMs, reason: why, author: actor.caller.name, atMs: nowMs },
+      ];
+    });
+    const before = known.get(target)?.own ?? nothingOwn;
+    const after: Own = { tier: subject.tier, limits: limits.toSorted(byPrecedence).map(ownOf) };
+    if (JSON.stringify(before) === JSON.stringify(after)) continue;
+    // With overrides that have ended and are not swept yet.
+    if (known.has(target)) await change.deleteSubject(subject.dimension, value);
+    const version = await change.nextGeneration();
+    await change.putSubject({ dimension: subject.dimension, value, tier: subject.tier, version, changedMs: nowMs });
+    for (const record of limits) await change.putSubjectLimit(record);
+    count += 1;
+    audit.push({ action: "subject.import", kind: "subject", target, before, after });
+  }
+  if (mode === "replace") {
+    for (const [target, { dimension, value, own: before }] of known) {
+      if (named.has(target)) continue;
+      await change.deleteSubject(dimension, value);
+      count += 1;
+      audit.push({ action: "subject.delete", kind: "subject", target, before });
+    }
+  }
+  return count;
+}
+
+interface Own {
+  readonly tier: string | undefined;
+  readonly limits: readonly OwnLimit[];
+}
+
+interface OwnLimit {
+  readonly policy: string;
+  readonly limit: string;
+  readonly windows: unknown;
+  readonly until_ms: number | undefined;
+}
+
+const nothingOwn: Own = { tier: undefined, limits: [] };
+
+/** What is said of each subject, by its target. */
+async function readAllOwn(
+  view: StoreView,
+  nowMs: number,
+): Promise<ReadonlyMap<string, { readonly dimension: string; readonly value: string; readonly own: Own }>> {
+  const limitsOf = limitsBySubject(await view.subjectLimits(), nowMs);
+  const subjects = await view.subjects();
+  return new Map(
+    subjects.map(({ dimension, value, tier }) => {
+      const target = subjectTarget(dimension, value);
+      const limits = (limitsOf.get(target) ?? []).toSorted(byPrecedence).map(ownOf);
+      return [target, { dimension, value, own: { tier, limits } }];
+    }),
+  );
+}
+
+/** Those that have not ended. */
+function limitsBySubject(
+  limits: readonly SubjectLimitRecord[],
+  nowMs: number,
+): ReadonlyMap<string, readonly SubjectLimitRecord[]> {
+  const bySubject = new Map<string, SubjectLimitRecord[]>();
+  for (const limit of limits) {
+    if (hasEnded(limit, nowMs)) continue;
+    const target = subjectTarget(limit.dimension, limit.value);
+    const known = bySubject.get(target);
+    if (known === undefined) bySubject.set(target, [limit]);
+    else known.push(limit);
+  }
+  return bySubject;
+}
+
+function ownOf({ policy, limit, windows, untilMs }: SubjectLimitRecord): OwnLimit {
+  return { policy, limit, windows: JSON.parse(windows), until_ms: untilMs };
+}
+
+function hasEnded({ untilMs }: SubjectLimitRecord, nowMs: number): boolean {
+  return untilMs !== undefined && untilMs <= nowMs;
+}
+
+/** All that is stored as a policy file, always in the same order and words. */
+export function renderConfiguration(rows: StoredRows, generation: number, nowMs: number): string {
+  const fallback = rows.policies.find(({ id }) => id === defaultPolicyId);
+  const policies = rows.policies.filter(({ id }) => id !== defaultPolicyId);
+  const limitsOf = limitsBySubject(rows.subjectLimits, nowMs);
+  const subjects = rows.subjects.flatMap(({ dimension, value, tier }) => {
+    const limits = limitsOf.get(subjectTarget(dimension, value)) ?? [];
+    if (tier === undefined && limits.length === 0) return [];
+    return [
+      {
+        [dimension]: value,
+        ...(tier === undefined ? undefined : { tier }),
+        ...(limits.length === 0 ? undefined : { limits: limits.toSorted(byPrecedence).map(renderLimit) }),
+      },
+    ];
+  });
+  const underway = rows.underway
+    .map(
+      ({ rollout: { policy, toVersion, id } }) => `# on its way: version ${toVersion} of ${policy} (rollout ${id})\n`,
+    )
+    .toSorted();
+  const document = {
+    policies: policies.map((record) => documentFromText(record.document)),
+    ...(fallback === undefined ? undefined : { default: documentFromText(fallback.document) }),
+    ...(subjects.length === 0 ? undefined : { subjects }),
+  };
+  return `# Sluice's policies, as of generation ${generation}\n${underway.join("")}${renderYaml(document)}`;
+}
+
+function renderLimit({ policy, limit, windows, untilMs }: SubjectLimitRecord): unknown {
+  return {
+    policy,
+    ...(limit === "" ? undefined : { limit }),
+    windows: JSON.parse(windows) as unknown,
+    ...(untilMs === undefined ? undefined : { until: new Date(untilMs).toISOString() }),
+  };
+}

@@ -1,0 +1,24 @@
+import type { PolicyStore } from "@sluice/sql";
+import type { Limiter, PolicySet } from "sluice";
+import type { Logger } from "../telemetry/logger.ts";
+import type { DocumentReader } from "./read-documents.ts";
+import type { Refusals } from "./refusals.ts";
+
+/** What every use case stands on. */
+export interface ControlContext {
+  readonly store: PolicyStore;
+  /** The limiter of this node, by whose policies and counters subjects are told how they stand. */
+  readonly limiter: Pick<Limiter, "explain" | "reset" | "snapshot">;
+  readonly log: Logger;
+  readonly nowMs: () => number;
+  /** Called after every change that was kept. */
+  readonly announce: (generation: number) => void;
+  /** Policies in files, beside the stored ones. */
+  readonly files: () => PolicySet | undefined;
+  /** Ids of those. */
+  readonly fileIds: () => ReadonlySet<string>;
+  readonly precedence: "files" | "store";
+  readonly ipv6PrefixBits: number | undefined;
+  readonly reader: DocumentReader;
+  readonly refusals: Refusals;
+}

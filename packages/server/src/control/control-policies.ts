@@ -1,0 +1,228 @@
+import type { PolicyRecord, RolloutRecord, StoreView, VersionRecord } from "@sluice/sql";
+import { defaultPolicy, type Problem, SluiceError } from "sluice";
+import { commit, look, type Outcome, seenFrom } from "./commit.ts";
+import { composePolicySet, placeOf } from "./compose-policy-set.ts";
+import type { ControlContext } from "./control-context.ts";
+import { invalidField, notFound } from "./control-errors.ts";
+import type {
+  Actor,
+  Changed,
+  PolicyControl,
+  PolicyDocument,
+  PolicyPutOptions,
+  StoredPolicy,
+  StoredVersion,
+} from "./control-plane.ts";
+import { diffDocuments } from "./diff-documents.ts";
+import { limitOf, pageOf } from "./page.ts";
+import { documentFromText, keptDocument, ownerOf } from "./policy-documents.ts";
+import { defaultPolicyId, readDocument } from "./read-documents.ts";
+import { rolloutView } from "./rollout-view.ts";
+import { readStoredRows, underwayStates } from "./stored-rows.ts";
+import { deletePolicy, lintDocument, type PolicyWish, type WrittenPolicy, writePolicy } from "./write-policy.ts";
+
+const kind = "policy";
+
+export function createPolicyControl(context: ControlContext): PolicyControl {
+  function put(
+    actor: Actor,
+    action: string,
+    id: string,
+    options: PolicyPutOptions,
+    wishOf: (view: StoreView) => Promise<Pick<PolicyWish, "document" | "revertOf">>,
+  ): Promise<Changed<StoredPolicy>> {
+    const { expected, rollout, ruleKey, why = "" } = options;
+    const wish = { permission: "edit" as const, action, kind, target: id, policies: true, at: placeOf(id) };
+    return commit(context, actor, wish, options, async (change): Promise<Outcome<StoredPolicy>> => {
+      const nowMs = context.nowMs();
+      const wanted = await wishOf(change);
+      const written = await writePolicy(change, actor, { id, expected, rollout, ruleKey, why, ...wanted }, nowMs);
+      const version = await change.version(id, written.version);
+      const { before, after, warnings } = written;
+      const value = writtenView(context, written, version);
+      if (!written.changed) return { value, changed: false, warnings };
+      return { value, changed: true, warnings, audit: [{ before, after }] };
+    });
+  }
+
+  return {
+    list: (actor, query = {}) =>
+      look(context, actor, { action: "policy.list", kind, target: "" }, async (view) => {
+        const limit = limitOf(query);
+        const { after, owner } = query;
+        const records = await view.policies({ after, owner, limit: limit + 1 });
+        const underway = new Map((await view.rollouts({ states: underwayStates })).map((one) => [one.policy, one]));
+        const versions = new Map<string, VersionRecord | undefined>();
+        for (const { id, version } of records.slice(0, limit)) versions.set(id, await view.version(id, version));
+        return pageOf(
+          records,
+          limit,
+          ({ id }) => id,
+          (record) => policyView(context, record, versions.get(record.id), underway.get(record.id)),
+        );
+      }),
+
+    get: (actor, id) =>
+      look(context, actor, { action: "policy.get", kind, target: id }, async (view) => {
+        const record = await view.policy(id);
+        if (record === undefined || record.deleted) throw notFound(`policy ${id}`);
+        const [underway] = await view.rollouts({ policy: id, states: underwayStates, limit: 1 });
+        return policyView(context, record, await view.version(id, record.version), underway);
+      }),
+
+    put: (actor, id, document, options = {}) => put(actor, "policy.put", id, options, async () => ({ document })),
+
+    delete(actor, id, options = {}) {
+      const { expected, why = "" } = options;
+      const wish = { permission: "edit" as const, action: "policy.delete", kind, target: id, policies: true };
+      return commit(context, actor, wish, options, async (change) => {
+        const before = await deletePolicy(change, actor, { id, expected, why }, context.nowMs());
+        return { value: undefined, changed: true, audit: [{ before }] };
+      });
+    },
+
+    versions: (actor, id, query = {}) =>
+      look(context, actor, { action: "policy.versions.list", kind, target: id }, async (view) => {
+        const limit = limitOf(query);
+        const record = await view.policy(id);
+        if (record === undefined) throw notFound(`policy ${id}`);
+        const records = await view.versions(id, { after: query.after, limit: limit + 1 });
+        return pageOf(
+          records,
+          limit,
+          ({ version }) => String(version),
+          (version) => versionView(version, record),
+        );
+      }),
+
+    version: (actor, id, version) =>
+      look(context, actor, { action: "policy.versions.get", kind, target: id }, async (view) => {
+        const record = await view.policy(id);
+        if (record === undefined) throw notFound(`policy ${id}`);
+        return versionView(await findVersion(view, id, version), record);
+      }),
+
+    diff: (actor, id, from, to) =>
+      look(context, actor, { action: "policy.diff.get", kind, target: id }, async (view) => {
+        const record = await view.policy(id);
+        if (record === undefined) throw notFound(`policy ${id}`);
+        const last = to ?? record.version;
+        const first = from ?? last - 1;
+        // Before the first version there was nothing.
+        const before = first === 0 ? undefined : await findVersion(view, id, first);
+        const after = last === 0 ? undefined : await findVersion(view, id, last);
+        return { policy: id, from: first, to: last, ...diffDocuments(documentOf(before), documentOf(after)) };
+      }),
+
+    revert: (actor, id, version, options = {}) =>
+      put(actor, "policy.revert", id, options, async (view) => {
+        const record = await findVersion(view, id, version);
+        if (record.deleted)
+          throw invalidField(["version"], `${version} deleted the policy, and says nothing to go back to; delete it`);
+        return { document: documentFromText(record.document), revertOf: version };
+      }),
+
+    validate: (actor, document) =>
+      look(context, actor, { action: "policy.validate.get", kind, target: "" }, async (view) =>
+        validate(context, view, document),
+      ),
+  };
+}
+
+async function validate(
+  context: ControlContext,
+  view: StoreView,
+  written: PolicyDocument,
+): Promise<{ problems: readonly Problem[]; warnings: readonly Problem[] }> {
+  const id = typeof written.id === "string" ? written.id : "";
+  let document: PolicyDocument;
+  try {
+    document = id === "" ? written : keptDocument(id, written);
+  } catch (error) {
+    if (error instanceof SluiceError) return { problems: error.problems, warnings: [] };
+    throw error;
+  }
+  const { policy, problems } = readDocument(id, document);
+  if (problems.length > 0 || policy === undefined) return { problems, warnings: [] };
+  const rows = await readStoredRows(view);
+  const options = { files: context.files(), reader: context.reader };
+  const nowMs = context.nowMs();
+  const record: PolicyRecord = {
+    id,
+    version: 1,
+    document: JSON.stringify(document),
+    owner: ownerOf(document),
+    ruleKey: undefined,
+    deleted: false,
+    changedMs: nowMs,
+  };
+  const before = composePolicySet(rows, nowMs, options).problems.map((problem) => JSON.stringify(problem));
+  const known = new Set(before);
+  const others = rows.policies.filter((one) => one.id !== id);
+  const underway = rows.underway.filter(({ rollout }) => rollout.policy !== id);
+  const after = composePolicySet({ ...rows, policies: [...others, record], underway }, nowMs, options).problems;
+  const fresh = after.filter((problem) => !known.has(JSON.stringify(problem)));
+  return { problems: fresh.map((problem) => seenFrom(problem, placeOf(id))), warnings: lintDocument(id, policy) };
+}
+
+async function findVersion(view: StoreView, id: string, version: number): Promise<VersionRecord> {
+  const record = Number.isSafeInteger(version) ? await view.version(id, version) : undefined;
+  if (record === undefined) throw notFound(`version ${version} of policy ${id}`);
+  return record;
+}
+
+function documentOf(version: VersionRecord | undefined): PolicyDocument | undefined {
+  return version === undefined || version.deleted ? undefined : documentFromText(version.document);
+}
+
+function versionView(version: VersionRecord, record: PolicyRecord): StoredVersion {
+  return {
+    policy: version.policy,
+    version: version.version,
+    document: documentOf(version),
+    author: version.author,
+    why: version.why,
+    atMs: version.atMs,
+    revertOf: version.revertOf,
+    current: version.version === record.version,
+  };
+}
+
+/** What was written: also where it is not in force yet. */
+function writtenView(
+  context: ControlContext,
+  { record, rollout, version, after }: WrittenPolicy,
+  written: VersionRecord | undefined,
+): StoredPolicy {
+  const text = JSON.stringify(after);
+  return policyView(context, { ...record, version, document: text, owner: ownerOf(after) }, written, rollout);
+}
+
+function policyView(
+  context: ControlContext,
+  record: PolicyRecord,
+  version: VersionRecord | undefined,
+  rollout: RolloutRecord | undefined,
+): StoredPolicy {
+  return {
+    id: record.id,
+    version: record.version,
+    document: documentFromText(record.document),
+    owner: record.owner,
+    author: version?.author ?? "",
+    why: version?.why ?? "",
+    changedMs: record.changedMs,
+    rollout: rollout === undefined ? undefined : rolloutView(rollout),
+    overriddenBy: context.precedence === "files" && isInFiles(context, record.id) ? "file" : undefined,
+  };
+}
+
+function isInFiles(context: ControlContext, id: string): boolean {
+  const files = context.files();
+  if (files === undefined) return false;
+  if (id !== defaultPolicyId) return context.fileIds().has(id);
+  // That no limit holds by default was written as well.
+  return files.fallback === undefined || JSON.stringify(files.fallback.limits) !== builtInLimits;
+}
+
+const builtInLimits = JSON.stringify(defaultPolicy.limits);

@@ -1,0 +1,98 @@
+import type { RolloutRecord, StoreView } from "@sluice/sql";
+import { advanceRollout, endRollout, pauseRollout, resumeRollout } from "../rollouts/steer-rollout.ts";
+import { commit, look } from "./commit.ts";
+import type { ControlContext } from "./control-context.ts";
+import { invalidField, notFound } from "./control-errors.ts";
+import type { Actor, Changed, ChangeOptions, RolloutControl, RolloutView } from "./control-plane.ts";
+import { demandOwner } from "./may-edit.ts";
+import { limitOf, pageOf } from "./page.ts";
+import { putRollout } from "./put-rollout.ts";
+import { readStoredPolicy } from "./read-documents.ts";
+import { rolloutView } from "./rollout-view.ts";
+
+const kind = "rollout";
+
+type Move = (rollout: RolloutRecord, nowMs: number, reason: string) => RolloutRecord;
+
+export function createRolloutControl(context: ControlContext): RolloutControl {
+  function moved(
+    word: string,
+    move: Move,
+    { forwards = false }: { readonly forwards?: boolean } = {},
+  ): (actor: Actor, id: string, options?: ChangeOptions) => Promise<Changed<RolloutView>> {
+    return (actor, id, options = {}) => {
+      const wish = { permission: "edit" as const, action: `rollout.${word}`, kind, target: id, policies: true };
+      return commit(context, actor, wish, options, async (change) => {
+        const before = await findRollout(change, id);
+        const policy = await change.policy(before.policy);
+        demandOwner(actor.caller, before.policy, policy?.owner);
+        const nowMs = context.nowMs();
+        if (forwards) await demandValid(change, before, nowMs);
+        const { name: author } = actor.caller;
+        const { why = "" } = options;
+        const after = move(before, nowMs, why === "" ? `by ${author}` : `by ${author}: ${why}`);
+        await putRollout(change, after, { author, why, atMs: nowMs });
+        return {
+          value: rolloutView(after),
+          changed: true,
+          audit: [
+            { before: movable(before), after: movable(after) },
+            // Found by who asks for the history of the policy, too.
+            { kind: "policy", target: before.policy, before: movable(before), after: movable(after) },
+          ],
+        };
+      });
+    };
+  }
+
+  return {
+    list: (actor, query = {}) =>
+      look(context, actor, { action: "rollout.list", kind, target: "" }, async (view) => {
+        const limit = limitOf(query);
+        const { after, policy, states } = query;
+        const records = await view.rollouts({ after, policy, states, limit: limit + 1 });
+        return pageOf(records, limit, ({ id }) => id, rolloutView);
+      }),
+    get: (actor, id) =>
+      look(context, actor, { action: "rollout.get", kind, target: id }, async (view) =>
+        rolloutView(await findRollout(view, id)),
+      ),
+    advance: moved("advance", advanceRollout, { forwards: true }),
+    pause: moved("pause", pauseRollout),
+    resume: moved("resume", resumeRollout),
+    finish: moved(
+      "finish",
+      // Who says that it is for everybody has looked long enough at what was only to be looked at.
+      (rollout, nowMs, reason) => ({ ...endRollout(rollout, "done", nowMs, reason), shadow: false }),
+      { forwards: true },
+    ),
+    rollBack: moved("roll_back", (rollout, nowMs, reason) =>
+      endRollout(rollout, rollout.step < 0 ? "cancelled" : "rolled_back", nowMs, reason),
+    ),
+  };
+}
+
+async function findRollout(view: Pick<StoreView, "rollout">, id: string): Promise<RolloutRecord> {
+  const rollout = await view.rollout(id);
+  if (rollout === undefined) throw notFound(`rollout ${id}`);
+  return rollout;
+}
+
+/** Before its `valid_from` the new version would leave who is under it without any. */
+async function demandValid(
+  view: StoreView,
+  { policy, toVersion, fromVersion }: RolloutRecord,
+  nowMs: number,
+): Promise<void> {
+  if (fromVersion === 0) return;
+  const version = await view.version(policy, toVersion);
+  const read = version === undefined ? undefined : readStoredPolicy(policy, version.document).policy;
+  if (read === undefined || read === "none" || read.validFromMs === undefined || read.validFromMs <= nowMs) return;
+  const from = new Date(read.validFromMs).toISOString();
+  throw invalidField(["valid_from"], `of version ${toVersion} is ${from}; it cannot be in force before`);
+}
+
+/** What changes when a rollout is moved. */
+function movable({ id, policy, fromVersion, toVersion, state, step, shadow, reason }: RolloutRecord): unknown {
+  return { rollout: id, policy, from_version: fromVersion, to_version: toVersion, state, step, shadow, reason };
+}

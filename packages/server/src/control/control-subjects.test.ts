@@ -1,0 +1,315 @@
+import { parsePolicies } from "sluice";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { actorOf, admin, document, openTestControl, refusalOf, type TestControl } from "./testing/open-test-control.ts";
+
+let control: TestControl;
+const operator = actorOf("operator");
+
+beforeEach(async () => {
+  control = await openTestControl();
+  await control.policies.put(admin, "orders", {
+    on_failure: "open",
+    match: { endpoint: "/v1/orders" },
+    limits: [
+      { name: "steady", by: ["user"], windows: ["10/s"], tiers: { gold: { windows: ["100/s"] } } },
+      { name: "shared", by: ["tenant", "user"], windows: ["5/s"] },
+      { name: "all", windows: ["1000/s"] },
+    ],
+  });
+  await control.takeUp();
+});
+
+afterEach(() => control.close());
+
+async function effective(user: string): Promise<readonly unknown[]> {
+  const view = await control.subjects.get(operator, "user", user);
+  return view.effective
+    .filter(({ policy }) => policy === "orders")
+    .map(({ limit, windows, source }) => [limit, windows[0]?.limit, source]);
+}
+
+describe("what is known of a subject", () => {
+  it("is nothing at first, and its limits are the policies'", async () => {
+    const view = await control.subjects.get(operator, "user", "u1");
+    expect(view).toMatchObject({ dimension: "user", value: "u1", version: 0, tier: undefined, limits: [] });
+    expect(await effective("u1")).toEqual([
+      ["steady", 10, { kind: "policy" }],
+      ["shared", 5, { kind: "policy" }],
+    ]);
+    // Requests that match no policy are limited by the default.
+    expect(view.effective.at(-1)).toMatchObject({ policy: "default", by: ["subject"], source: { kind: "policy" } });
+  });
+
+  it("is its tier, then its custom limit, then an override while that lasts", async () => {
+    await control.subjects.setTier(operator, "user", "u1", "gold");
+    expect(await effective("u1")).toContainEqual(["steady", 100, { kind: "tier", tier: "gold" }]);
+    await control.subjects.setLimit(operator, "user", "u1", { policy: "orders", limit: "steady", windows: ["200/s"] });
+    expect(await effective("u1")).toContainEqual(["steady", 200, { kind: "custom" }]);
+    const untilMs = control.clock.epochMs() + 60_000;
+    await control.subjects.setLimit(
+      operator,
+      "user",
+      "u1",
+      { policy: "orders", windows: ["300/s"], untilMs },
+      { why: "a sale" },
+    );
+    // An override goes before a custom limit, also one that is said of a single limit.
+    expect(await effective("u1")).toEqual([
+      ["steady", 300, { kind: "override", untilMs }],
+      ["shared", 300, { kind: "override", untilMs }],
+    ]);
+    const { limits } = await control.subjects.get(operator, "user", "u1");
+    expect(limits.map(({ limit, windows, reason, author }) => [limit, windows, reason, author])).toEqual([
+      [undefined, ["300/s"], "a sale", "operator"],
+      ["steady", ["200/s"], "", "operator"],
+    ]);
+    control.clock.advance(60_000);
+    expect(await effective("u1")).toEqual([
+      ["steady", 200, { kind: "custom" }],
+      ["shared", 5, { kind: "policy" }],
+    ]);
+    expect((await control.subjects.get(operator, "user", "u1")).limits).toHaveLength(1);
+  });
+
+  it("is what nodes decide by, and an override ends there on the millisecond", async () => {
+    const untilMs = control.clock.epochMs() + 60_000;
+    await control.subjects.setLimit(operator, "user", "u1", {
+      policy: "orders",
+      limit: "steady",
+      windows: ["2/h"],
+      untilMs,
+    });
+    await control.takeUp();
+    const check = async (): Promise<unknown> => {
+      const dimensions = { user: "u1", endpoint: "/v1/orders" };
+      const { limits } = await control.limiter.peek({ dimensions, details: true });
+      return limits?.find(({ scope }) => scope === "steady")?.limit;
+    };
+    expect(await check()).toBe(2);
+    control.clock.advance(59_999);
+    expect(await check()).toBe(2);
+    control.clock.advance(1);
+    expect(await check()).toBe(10);
+  });
+
+  it("tells how its counters stand, of limits that are by it alone", async () => {
+    const request = { dimensions: { user: "u1", tenant: "t1", endpoint: "/v1/orders" }, cost: 3 };
+    await control.limiter.check(request);
+    const view = await control.subjects.get(operator, "user", "u1");
+    const usage = view.effective.map(({ limit, usage: windows }) => [
+      limit,
+      windows?.map(({ used, remaining }) => [used, remaining]),
+    ]);
+    expect(usage).toEqual([
+      ["steady", [[3, 7]]],
+      ["shared", undefined],
+      ["subject", [[0, 1_000]]],
+    ]);
+    const other = await control.subjects.get(operator, "user", "u2");
+    expect(other.effective[0]?.usage).toEqual([expect.objectContaining({ used: 0, remaining: 10, resetAfterMs: 0 })]);
+  });
+
+  it("counts versions up, which a caller may expect", async () => {
+    const first = await control.subjects.setTier(operator, "user", "u1", "gold");
+    const second = await control.subjects.setTier(operator, "user", "u1", "silver", { expected: first.value.version });
+    expect(second.value.version).toBeGreaterThan(first.value.version);
+    const late = control.subjects.setTier(operator, "user", "u1", "free", { expected: first.value.version });
+    expect(await refusalOf(late)).toMatchObject({ code: "version_conflict", currentVersion: second.value.version });
+    await control.subjects.setTier(operator, "user", "u1", "free");
+    await control.subjects.delete(operator, "user", "u1");
+    // Also after it was forgotten, nobody takes it for the one they saw.
+    const again = await control.subjects.setTier(operator, "user", "u1", "gold", { expected: 0 });
+    expect(again.value.version).toBeGreaterThan(second.value.version);
+  });
+
+  it("changes nothing where it is so already", async () => {
+    await control.subjects.setTier(operator, "user", "u1", "gold");
+    const before = await control.dump();
+    expect((await control.subjects.setTier(operator, "user", "u1", "gold")).generation).toBeUndefined();
+    expect((await control.subjects.setTier(operator, "user", "u2", undefined)).generation).toBeUndefined();
+    expect(await control.dump()).toBe(before);
+  });
+
+  it("is the same in all spellings of an address", async () => {
+    await control.subjects.setTier(operator, "ip", "2001:DB8:0:0::1", "gold");
+    for (const spelling of ["2001:db8::1", "2001:db8::ffff", "2001:db8::/64"])
+      expect(await control.subjects.get(operator, "ip", spelling)).toMatchObject({
+        value: "2001:db8::/64",
+        tier: "gold",
+      });
+    await control.subjects.setTier(operator, "ip", "::ffff:192.0.2.1", "gold");
+    expect(await control.subjects.get(operator, "ip", "192.0.2.1")).toMatchObject({ tier: "gold" });
+    expect(await refusalOf(control.subjects.get(operator, "ip", "nowhere"))).toMatchObject({ code: "invalid_request" });
+  });
+
+  it("is listed by dimension, in parts", async () => {
+    for (const user of ["a", "b", "c"]) await control.subjects.setTier(operator, "user", user, "gold");
+    await control.subjects.setTier(operator, "tenant", "t", "gold");
+    const first = await control.subjects.list(operator, "user", { limit: 2 });
+    expect([first.items.map(({ value }) => value), first.next]).toEqual([["a", "b"], "b"]);
+    const rest = await control.subjects.list(operator, "user", { limit: 2, after: first.next });
+    expect([rest.items.map(({ value }) => value), rest.next]).toEqual([["c"], undefined]);
+  });
+
+  it("goes by a policy file where that wins", async () => {
+    const filePolicies = parsePolicies({
+      policies: [{ id: "filed", ...document("1/s") }],
+      subjects: [
+        { user: "u1", limits: [{ policy: "filed", windows: ["7/s"] }] },
+        { user: "u0", limits: [{ policy: "filed", windows: ["8/s"], until: "2026-06-01" }] },
+      ],
+    });
+    for (const [precedence, limit] of [
+      ["files", 7],
+      ["store", 9],
+    ] as const) {
+      const beside = await openTestControl({ filePolicies, precedence });
+      expect((await beside.subjects.get(operator, "user", "u0")).effective[0]).toMatchObject({
+        windows: [{ limit: 1 }],
+      });
+      await beside.subjects.setLimit(operator, "user", "u1", { policy: "filed", windows: ["9/s"] });
+      const view = await beside.subjects.get(operator, "user", "u1");
+      expect(view.effective.find(({ policy }) => policy === "filed")).toMatchObject({ windows: [{ limit }] });
+      await beside.close();
+    }
+  });
+});
+
+describe("what is refused of a subject", () => {
+  it.each([
+    ["a policy that there is not", { policy: "nothing", windows: ["1/s"] }, "invalid_policies", "policy"],
+    ["a limit that there is not", { policy: "orders", limit: "stedy", windows: ["1/s"] }, "invalid_policies", "limit"],
+    ["windows that are none", { policy: "orders", windows: ["fast"] }, "invalid_request", "windows"],
+    ["no windows", { policy: "orders", windows: [] }, "invalid_request", "windows"],
+    ["an end that has passed", { policy: "orders", windows: ["1/s"], untilMs: 1 }, "invalid_request", "until_ms"],
+    ["an end too far ahead", { policy: "orders", windows: ["1/s"], untilMs: 9e12 }, "invalid_request", "until_ms"],
+    [
+      "an end that is no moment",
+      { policy: "orders", windows: ["1/s"], untilMs: 1e13 + 0.5 },
+      "invalid_request",
+      "until_ms",
+    ],
+  ])("%s", async (_, limit, code, field) => {
+    const before = await control.dump();
+    const refusal = await refusalOf(control.subjects.setLimit(operator, "user", "u1", limit));
+    expect(refusal).toMatchObject({ code });
+    expect(JSON.stringify(refusal.problems)).toContain(field);
+    expect(await control.dump()).toBe(before);
+  });
+
+  it("names that are none", async () => {
+    for (const [dimension, value, tier] of [
+      ["tier", "x", "gold"],
+      ["no dimension", "x", "gold"],
+      ["user", "", "gold"],
+      ["user", "u1", ""],
+      ["user", "u\0", "gold"],
+    ] as const)
+      expect(await refusalOf(control.subjects.setTier(operator, dimension, value, tier))).toMatchObject({
+        code: "invalid_request",
+      });
+  });
+
+  it("a limit that there is not, to be deleted", async () => {
+    const none = control.subjects.deleteLimit(operator, "user", "u1", { kind: "custom", policy: "orders" });
+    expect(await refusalOf(none)).toMatchObject({ code: "resource_not_found" });
+    expect(await refusalOf(control.subjects.delete(operator, "user", "u1"))).toMatchObject({
+      code: "resource_not_found",
+    });
+    await control.subjects.setLimit(operator, "user", "u1", { policy: "orders", windows: ["1/s"] });
+    const gone = await control.subjects.deleteLimit(operator, "user", "u1", { kind: "custom", policy: "orders" });
+    expect(gone.value.limits).toEqual([]);
+  });
+
+  it("whatever the role may not, each attempt audited", async () => {
+    const limit = { policy: "orders", windows: ["1/s"] };
+    for (const actor of [actorOf("viewer"), actorOf("check"), actorOf("editor", "api")]) {
+      for (const attempt of [
+        control.subjects.setTier(actor, "user", "u1", "gold"),
+        control.subjects.setLimit(actor, "user", "u1", limit),
+        control.subjects.deleteLimit(actor, "user", "u1", { kind: "custom", policy: "orders" }),
+        control.subjects.delete(actor, "user", "u1"),
+        control.subjects.reset(actor, "user", "u1"),
+      ])
+        expect(await refusalOf(attempt)).toMatchObject({ code: "permission_denied" });
+    }
+    await control.settled();
+    const { items } = await control.audit.list(admin, { kind: "subject", target: "user:u1", outcome: "refused" });
+    expect(items).toHaveLength(15);
+  });
+});
+
+describe("resetting a subject", () => {
+  const request = { dimensions: { user: "u1", tenant: "t1", endpoint: "/v1/orders" }, cost: 3 };
+  async function used(): Promise<unknown> {
+    const { limits } = await control.limiter.explain(request);
+    return limits.map(({ scope, windows }) => [scope, windows[0]!.window.capacity - windows[0]!.remaining]);
+  }
+
+  it("forgets the counters that are by it alone, and no others", async () => {
+    await control.limiter.check(request);
+    expect(await used()).toEqual([
+      ["steady", 3],
+      ["shared", 3],
+      ["all", 3],
+    ]);
+    const { limits } = await control.subjects.reset(operator, "user", "u1", { why: "a bug of theirs" });
+    expect(limits).toEqual(["orders/steady", "default/subject"]);
+    expect(await used()).toEqual([
+      ["steady", 0],
+      ["shared", 3],
+      ["all", 3],
+    ]);
+    const { items } = await control.audit.list(admin, { kind: "subject", target: "user:u1" });
+    expect(items).toEqual([
+      expect.objectContaining({ action: "subject.reset", outcome: "done", why: "a bug of theirs" }),
+    ]);
+  });
+
+  it("forgets those that a request like it is counted in, where more is said", async () => {
+    await control.limiter.check(request);
+    const { limits } = await control.subjects.reset(operator, "user", "u1", {
+      policy: "orders",
+      dimensions: { tenant: "t1" },
+    });
+    expect(limits).toEqual(["orders/steady", "orders/shared", "orders/all"]);
+    expect(await used()).toEqual([
+      ["steady", 0],
+      ["shared", 0],
+      ["all", 0],
+    ]);
+  });
+
+  it("forgets nothing in a dry run, and refuses a policy without such a limit", async () => {
+    await control.limiter.check(request);
+    const { limits } = await control.subjects.reset(operator, "user", "u1", { policy: "orders", dryRun: true });
+    expect(limits).toEqual(["orders/steady"]);
+    expect(await used()).toContainEqual(["steady", 3]);
+    expect(await refusalOf(control.subjects.reset(operator, "user", "u1", { policy: "nothing" }))).toMatchObject({
+      code: "resource_not_found",
+    });
+  });
+});
+
+describe("subjects in the audit", () => {
+  it("say what was before and after, and are found by subject", async () => {
+    await control.subjects.setTier(operator, "user", "u1", "gold");
+    await control.subjects.setTier(operator, "user", "u1", undefined);
+    await control.subjects.setTier(operator, "user", "u2", "gold");
+    const { items } = await control.audit.list(admin, { kind: "subject", target: "user:u1" });
+    expect(items.map(({ before, after }) => [before, after])).toEqual([
+      ['{"tier":"gold"}', "{}"],
+      ["{}", '{"tier":"gold"}'],
+    ]);
+  });
+
+  it("change nothing in a dry run", async () => {
+    await control.subjects.setTier(operator, "user", "u1", "gold");
+    const before = await control.dump();
+    const dryRun = true;
+    await control.subjects.setTier(operator, "user", "u1", "free", { dryRun });
+    await control.subjects.setLimit(operator, "user", "u9", { policy: "orders", windows: ["1/s"] }, { dryRun });
+    await control.subjects.delete(operator, "user", "u1", { dryRun });
+    expect(await control.dump()).toBe(before);
+  });
+});

@@ -1,0 +1,181 @@
+import type { StoreChange, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
+import { StoreUnavailable } from "sluice";
+import { demand } from "../access/access.ts";
+import { auditEntry, subjectTarget } from "./audit-entry.ts";
+import { canonicalSubject } from "./canonical-subject.ts";
+import { auditRefusals, commit, look, type Outcome } from "./commit.ts";
+import type { ControlContext } from "./control-context.ts";
+import { notFound } from "./control-errors.ts";
+import type { Actor, Changed, ExpectingOptions, SubjectControl, SubjectView } from "./control-plane.ts";
+import { demandEnd, demandForm, demandSubject } from "./demand-subject.ts";
+import { completeView, isOver, type KnownSubject, knownOf, readKnown, viewOf } from "./known-subject.ts";
+import { limitOf, pageOf } from "./page.ts";
+import { planReset } from "./plan-reset.ts";
+import { demandSubjectSeen, findOwnLimit, putOwnLimit, putTier } from "./write-subject.ts";
+
+const kind = "subject";
+
+export function createSubjectControl(context: ControlContext): SubjectControl {
+  /** In the one form that all spellings of a value share. */
+  function canonical(dimension: string, written: string): string {
+    return canonicalSubject(dimension, written, context.ipv6PrefixBits);
+  }
+
+  async function changed(
+    actor: Actor,
+    word: string,
+    dimension: string,
+    written: string,
+    options: ExpectingOptions,
+    work: (change: StoreChange, value: string, nowMs: number) => Promise<Omit<Outcome<unknown>, "value">>,
+  ): Promise<Changed<SubjectView>> {
+    const value = canonical(dimension, written);
+    const wish = {
+      permission: "operate" as const,
+      action: `subject.${word}`,
+      kind,
+      target: subjectTarget(dimension, value),
+      policies: true,
+      at: ["subjects", dimension, value],
+    };
+    const done = await commit(context, actor, wish, options, async (change) => {
+      demandSubject(dimension, value);
+      demandSubjectSeen(await change.subject(dimension, value), dimension, value, options.expected);
+      const nowMs = context.nowMs();
+      const outcome = await work(change, value, nowMs);
+      return { ...outcome, value: await readKnown(change, dimension, value, nowMs) };
+    });
+    return { ...done, value: await completeView(context, done.value) };
+  }
+
+  return {
+    async get(actor, dimension, written) {
+      const value = canonical(dimension, written);
+      const deed = { action: "subject.get", kind, target: subjectTarget(dimension, value) };
+      const known = await look(context, actor, deed, async (view) => {
+        demandSubject(dimension, value);
+        return readKnown(view, dimension, value, context.nowMs());
+      });
+      return completeView(context, known);
+    },
+
+    list: (actor, dimension, query = {}) =>
+      look(context, actor, { action: "subject.list", kind, target: dimension }, async (view) => {
+        const limit = limitOf(query);
+        const records = await view.subjects({ dimension, after: query.after, limit: limit + 1 });
+        const known = new Map<SubjectRecord, KnownSubject>();
+        for (const record of records.slice(0, limit))
+          known.set(record, await knownOf(view, record, dimension, record.value, context.nowMs()));
+        return pageOf(
+          records,
+          limit,
+          ({ value }) => value,
+          (record) => viewOf(known.get(record)!),
+        );
+      }),
+
+    setTier: (actor, dimension, written, tier, options = {}) =>
+      changed(actor, "tier", dimension, written, options, async (change, value, nowMs) => {
+        demandForm({ [dimension]: value, ...(tier === undefined ? { tier: "none" } : { tier }) });
+        const { before, after } = await putTier(change, dimension, value, tier, nowMs);
+        if (before === after) return { changed: false };
+        return { changed: true, audit: [{ before: { tier: before }, after: { tier: after } }] };
+      }),
+
+    setLimit: (actor, dimension, written, wish, options = {}) =>
+      changed(
+        actor,
+        wish.untilMs === undefined ? "limit" : "override",
+        dimension,
+        written,
+        options,
+        async (change, value, nowMs) => {
+          const { policy, limit, windows, untilMs } = wish;
+          demandForm({ [dimension]: value, limits: [{ policy, limit, windows }] });
+          demandEnd(untilMs, nowMs);
+          const record: SubjectLimitRecord = {
+            dimension,
+            value,
+            policy,
+            limit: limit ?? "",
+            windows: JSON.stringify(windows),
+            untilMs,
+            reason: options.why ?? "",
+            author: actor.caller.name,
+            atMs: nowMs,
+          };
+          const before = await putOwnLimit(change, record, nowMs);
+          return { changed: true, audit: [{ before: before && auditedLimit(before), after: auditedLimit(record) }] };
+        },
+      ),
+
+    deleteLimit: (actor, dimension, written, { kind: which, policy, limit }, options = {}) =>
+      changed(
+        actor,
+        `${which === "custom" ? "limit" : which}_delete`,
+        dimension,
+        written,
+        options,
+        async (change, value, nowMs) => {
+          const before = findOwnLimit(await change.subjectLimits(dimension, value), policy, limit ?? "", which);
+          if (before === undefined || isOver(before, nowMs))
+            throw notFound(
+              `${which === "custom" ? "a limit" : "an override"} of ${dimension} ${value} for ${policy}${limit === undefined ? "" : ` / ${limit}`}`,
+            );
+          await change.deleteSubjectLimit(dimension, value, policy, limit ?? "", which);
+          await putTier(change, dimension, value, (await change.subject(dimension, value))?.tier, nowMs, true);
+          return { changed: true, audit: [{ before: auditedLimit(before) }] };
+        },
+      ),
+
+    async delete(actor, dimension, written, options = {}) {
+      const done = await changed(actor, "delete", dimension, written, options, async (change, value, nowMs) => {
+        const before = await readKnown(change, dimension, value, nowMs);
+        if (before.version === 0) throw notFound(`${dimension} ${value}`);
+        await change.deleteSubject(dimension, value);
+        return { changed: true, audit: [{ before: { tier: before.tier, limits: before.limits.map(auditedLimit) } }] };
+      });
+      return { ...done, value: undefined };
+    },
+
+    reset(actor, dimension, written, options = {}) {
+      const { dryRun = false, policy, dimensions, domain, why = "" } = options;
+      const value = canonical(dimension, written);
+      const deed = { action: "subject.reset", kind, target: subjectTarget(dimension, value) };
+      return auditRefusals(
+        context,
+        actor,
+        deed,
+        async () => {
+          demand(actor.caller, "operate");
+          demandSubject(dimension, value);
+          const resets = await planReset(context, dimension, value, policy, dimensions, domain);
+          const limits = resets.flatMap((reset) => reset.limits);
+          if (dryRun) return { limits };
+          const keep = (outcome: "done" | "refused", reason: string): Promise<void> =>
+            context.store.note((note) =>
+              note.addAudit(auditEntry(actor, deed, { outcome, why: reason, before: { limits } }, context.nowMs())),
+            );
+          // Kept before it is done: nobody resets anything unseen.
+          await keep("done", why);
+          try {
+            for (const { run } of resets) await run();
+          } catch (error) {
+            if (error instanceof StoreUnavailable) await keep("refused", "the counters could not be asked");
+            throw error;
+          }
+          context.log.info(
+            { caller: actor.caller.name, dimensions: { [dimension]: value }, limits: limits.length },
+            "counters were reset",
+          );
+          return { limits };
+        },
+        { dryRun },
+      );
+    },
+  };
+}
+
+function auditedLimit({ policy, limit, windows, untilMs, reason }: SubjectLimitRecord): unknown {
+  return { policy, limit: limit === "" ? undefined : limit, windows: JSON.parse(windows), until_ms: untilMs, reason };
+}

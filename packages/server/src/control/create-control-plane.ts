@@ -1,0 +1,80 @@
+import type { PolicyStore } from "@sluice/sql";
+import type { Limiter, PolicySet } from "sluice";
+import type { Logger } from "../telemetry/logger.ts";
+import { createAuditControl } from "./control-audit.ts";
+import { createConfigurationControl } from "./control-configuration.ts";
+import type { ControlContext } from "./control-context.ts";
+import { createKillSwitchControl } from "./control-kill-switch.ts";
+import { createNodeControl } from "./control-nodes.ts";
+import type { ControlPlane } from "./control-plane.ts";
+import { createPolicyControl } from "./control-policies.ts";
+import { createRolloutControl } from "./control-rollouts.ts";
+import { createSubjectControl } from "./control-subjects.ts";
+import { createTokenControl } from "./control-tokens.ts";
+import { createDocumentReader } from "./read-documents.ts";
+import { createRefusals } from "./refusals.ts";
+
+export interface ControlPlaneOptions {
+  readonly store: PolicyStore;
+  /** The limiter of this node, by whose policies and counters subjects are told how they stand. */
+  readonly limiter: Pick<Limiter, "explain" | "reset" | "snapshot">;
+  readonly log: Logger;
+  readonly nowMs?: (() => number) | undefined;
+  /** Called after every change that was kept. Must not throw. */
+  readonly announce?: ((generation: number) => void) | undefined;
+  /** Policies of files, beside the stored ones. Undefined: there are none. */
+  readonly files?: (() => PolicySet | undefined) | undefined;
+  /** Which wins where both have a policy. */
+  readonly precedence?: "files" | "store" | undefined;
+  /** That of the limiter. */
+  readonly ipv6PrefixBits?: number | undefined;
+  /** How many refusals of a minute are kept in the audit. */
+  readonly refusalsPerMinute?: number | undefined;
+}
+
+export interface RunningControlPlane extends ControlPlane {
+  /** Resolves when refusals that were told are kept. The store is not closed. */
+  close(): Promise<void>;
+}
+
+/** The use cases of people, on a policy store. */
+export function createControlPlane(options: ControlPlaneOptions): RunningControlPlane {
+  const { store, limiter, log, nowMs = Date.now, files = () => undefined } = options;
+  const refusals = createRefusals({ store, log, nowMs, perMinute: options.refusalsPerMinute });
+  const context: ControlContext = {
+    store,
+    limiter,
+    log,
+    nowMs,
+    announce: options.announce ?? (() => {}),
+    files,
+    fileIds: createIdsOf(files),
+    precedence: options.precedence ?? "files",
+    ipv6PrefixBits: options.ipv6PrefixBits,
+    reader: createDocumentReader(),
+    refusals,
+  };
+  return {
+    policies: createPolicyControl(context),
+    rollouts: createRolloutControl(context),
+    subjects: createSubjectControl(context),
+    killSwitch: createKillSwitchControl(context),
+    audit: createAuditControl(context),
+    tokens: createTokenControl(context),
+    nodes: createNodeControl(context),
+    configuration: createConfigurationControl(context),
+    close: () => refusals.settled(),
+  };
+}
+
+/** Made anew only where the files have changed. */
+function createIdsOf(files: () => PolicySet | undefined): () => ReadonlySet<string> {
+  let known: PolicySet | undefined;
+  let ids: ReadonlySet<string> = new Set();
+  return () => {
+    const now = files();
+    if (now !== known) ids = new Set(now?.policies.map(({ id }) => id));
+    known = now;
+    return ids;
+  };
+}

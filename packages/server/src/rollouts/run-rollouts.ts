@@ -1,0 +1,119 @@
+import type { PolicyStore, RolloutRecord, StoreView, TallyRecord } from "@sluice/sql";
+import { auditEntry, sluiceItself } from "../control/audit-entry.ts";
+import { putRollout } from "../control/put-rollout.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { decideRollout, needsTallies, type RolloutMove } from "./decide-rollout.ts";
+import { parseRolloutFigures } from "./rollout-figures.ts";
+import { endRollout, isUnderway } from "./steer-rollout.ts";
+
+export interface RunRolloutsOptions {
+  readonly store: PolicyStore;
+  readonly nowMs: () => number;
+  readonly log: Pick<Logger, "info" | "warn">;
+  /** Called with every generation that this makes. */
+  readonly announce: (generation: number) => void;
+}
+
+const minuteMs = 60_000;
+/** Longer ago nobody is compared with. */
+export const tallyKeptMinutes: number = 24 * 60;
+
+/**
+ * One pass over all rollouts that have not ended: what is due is done. Whatever is decided is decided anew within the change
+ * that keeps it, so that two who do this at once do it once.
+ */
+export async function runRollouts(options: RunRolloutsOptions): Promise<void> {
+  const { store, nowMs } = options;
+  const due = await store.read(async (view) => {
+    const underway = await view.rollouts({ states: ["waiting", "observing", "running", "paused"] });
+    const moving: string[] = [];
+    for (const rollout of underway) if (await findMove(view, rollout, nowMs())) moving.push(rollout.id);
+    return moving;
+  });
+  let failure: { readonly error: unknown } | undefined;
+  for (const id of due) {
+    try {
+      await moveRollout(options, id);
+    } catch (error) {
+      // What is wrong with one rollout keeps no other from moving on.
+      failure ??= { error };
+    }
+  }
+  if (failure !== undefined) throw failure.error;
+}
+
+/** What is due; inside of a change what it is made of cannot change any more. */
+async function findMove(view: StoreView, rollout: RolloutRecord, nowMs: number): Promise<RolloutMove | undefined> {
+  const left = await findReasonToCancel(view, rollout);
+  if (left !== undefined) return { rollout: endRollout(rollout, "cancelled", nowMs, left), kind: "cancelled" };
+  const tallies: readonly TallyRecord[] = needsTallies(rollout, nowMs)
+    ? await view.tallies(rollout.id, Math.floor(nowMs / minuteMs) - tallyKeptMinutes)
+    : [];
+  return decideRollout(rollout, tallies, nowMs);
+}
+
+/** A rollout goes from one version to another. Where the first is not there any more, it leads nowhere. */
+async function findReasonToCancel(view: StoreView, rollout: RolloutRecord): Promise<string | undefined> {
+  const { policy: id, fromVersion, toVersion } = rollout;
+  const policy = await view.policy(id);
+  if (policy === undefined || policy.deleted) return "the policy was deleted";
+  const expected = fromVersion === 0 ? toVersion : fromVersion;
+  return policy.version === expected ? undefined : `the policy was changed to version ${policy.version} meanwhile`;
+}
+
+async function moveRollout({ store, nowMs, log, announce }: RunRolloutsOptions, id: string): Promise<void> {
+  const moved = await store.change(async (change) => {
+    const before = await change.rollout(id);
+    if (before === undefined || !isUnderway(before)) return undefined;
+    const atMs = nowMs();
+    const move = await findMove(change, before, atMs);
+    if (move === undefined) return undefined;
+    const { rollout, kind } = move;
+    if (kind === "looked") {
+      // Nobody decides by figures, so this is no new generation.
+      await change.putRollout(rollout);
+      return { rollout, kind, generation: undefined };
+    }
+    await putRollout(change, rollout, { author: sluiceItself.caller.name, why: rollout.reason, atMs });
+    const generation = await change.nextGeneration();
+    await change.addAudit(
+      auditEntry(
+        sluiceItself,
+        { action: `rollout.${kind}`, kind: "rollout", target: id },
+        {
+          outcome: "done",
+          why: rollout.reason,
+          before: renderRollout(before),
+          after: renderRollout(rollout),
+          generation,
+        },
+        atMs,
+      ),
+    );
+    return { rollout, kind, generation };
+  });
+  if (moved === undefined) return;
+  const { rollout, kind, generation } = moved;
+  if (generation === undefined) return;
+  announce(generation);
+  const { policy, toVersion, step, steps, reason } = rollout;
+  const fields = { rollout: id, policy, version: toVersion, percent: steps[step]?.percent ?? 0, reason };
+  if (kind === "rolled_back") log.warn(fields, "a rollout was rolled back");
+  else log.info({ ...fields, state: rollout.state }, "a rollout moved on");
+}
+
+/** What the audit keeps of a rollout. */
+function renderRollout(rollout: RolloutRecord): Readonly<Record<string, unknown>> {
+  const { policy, fromVersion, toVersion, state, shadow, step, steps, strikes, figures } = rollout;
+  return {
+    policy,
+    from_version: fromVersion,
+    to_version: toVersion,
+    state,
+    shadow,
+    step,
+    percent: steps[step]?.percent ?? 0,
+    strikes,
+    figures: parseRolloutFigures(figures),
+  };
+}

@@ -1,0 +1,35 @@
+import type { PolicyStore } from "@sluice/sql";
+import { tallyKeptMinutes } from "./run-rollouts.ts";
+
+export interface Swept {
+  readonly audit: number;
+  readonly nodes: number;
+  readonly tallies: number;
+  readonly overrides: number;
+}
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+/** Nodes that were not heard of for so long are gone. */
+const nodeKeptMs = dayMs;
+/** Nodes end overrides by their own clocks: what ended is kept until every clock agrees that it did. */
+const overrideKeptMs = 60 * minuteMs;
+
+/**
+ * Throws away what nobody needs any more: old audit, nodes that are gone, figures of rollouts, overrides that have ended. The
+ * end of an override is not audited: it was told in the entry of its beginning.
+ */
+export async function sweepStore(store: PolicyStore, nowMs: number, auditKeptMs: number): Promise<Swept> {
+  const { audit, nodes, tallies } = await store.note(async (note) => ({
+    audit: await note.sweepAudit(nowMs - auditKeptMs),
+    nodes: await note.sweepNodes(nowMs - nodeKeptMs),
+    tallies: await note.sweepTallies(Math.floor(nowMs / minuteMs) - tallyKeptMinutes),
+  }));
+  const endedBeforeMs = nowMs - overrideKeptMs;
+  const ended = await store.read(async (view) =>
+    (await view.subjectLimits()).some(({ untilMs }) => untilMs !== undefined && untilMs < endedBeforeMs),
+  );
+  // What has ended nobody decides by, so that it goes is no new generation.
+  const overrides = ended ? await store.change((change) => change.sweepSubjectLimits(endedBeforeMs)) : 0;
+  return { audit, nodes, tallies, overrides };
+}

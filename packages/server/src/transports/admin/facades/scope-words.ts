@@ -1,0 +1,22 @@
+import { createRuleWords, type RuleWords } from "./rule-words.ts";
+
+/** Rules by scope and API. */
+export const scopeWords: RuleWords = createRuleWords({
+  path: "/rules",
+  schema: "ScopeRule",
+  fields: {
+    id: "rule_id",
+    name: "name",
+    dimension: "scope",
+    value: "scope_value",
+    endpoint: "api",
+    algorithm: "algorithm",
+    limit: "max_requests",
+    windowSeconds: "window_seconds",
+    burst: "burst_size",
+    tier: "tier",
+  },
+  dimensionExamples: "user, ip, org or api_key",
+  apiKey: "api_key",
+  nobodysTier: undefined,
+});

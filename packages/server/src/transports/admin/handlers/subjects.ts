@@ -1,0 +1,100 @@
+import { SluiceError } from "sluice";
+import type { Changed, SubjectView } from "../../../control/control-plane.ts";
+import type { HttpResponse } from "../../http/exchange.ts";
+import { answerPage, answerVersion, changeBody, etagOf } from "../answer.ts";
+import type { AdminContext, AdminRequest } from "../route.ts";
+import { subjectBody, subjectViewBody, usageBody } from "../subject-bodies.ts";
+import type { OverrideBody, ResetBody, SubjectLimitBody } from "../subject-shapes.ts";
+
+export async function listSubjects(
+  { actor, params, query, url }: AdminRequest<undefined, { readonly limit?: number; readonly after?: string }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return answerPage(await control.subjects.list(actor, params.kind!, query), subjectBody, url);
+}
+
+export async function getSubject({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const subject = await control.subjects.get(actor, params.kind!, params.id!);
+  return answerVersion(subjectViewBody(subject), subject.version);
+}
+
+export async function getUsage({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  return { status: 200, body: usageBody(await control.subjects.get(actor, params.kind!, params.id!)) };
+}
+
+export async function deleteSubject(
+  { actor, params, change }: AdminRequest,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return { status: 200, body: changeBody(await control.subjects.delete(actor, params.kind!, params.id!, change)) };
+}
+
+function answerSubject(changed: Changed<SubjectView>): HttpResponse {
+  return {
+    status: 200,
+    headers: { etag: etagOf(changed.value.version) },
+    body: { ...changeBody(changed), subject: subjectViewBody(changed.value) },
+  };
+}
+
+export async function setTier(
+  { actor, params, body, change }: AdminRequest<{ readonly tier: string }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, body.tier, change));
+}
+
+export async function deleteTier(
+  { actor, params, change }: AdminRequest,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, undefined, change));
+}
+
+/** PUT …/limits: for good. */
+export async function setLimits(
+  { actor, params, body, change }: AdminRequest<SubjectLimitBody>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { policy, limit, windows } = body;
+  return answerSubject(
+    await control.subjects.setLimit(actor, params.kind!, params.id!, { policy, limit, windows }, change),
+  );
+}
+
+/** PUT …/override: until it ends by itself. */
+export async function setOverride(
+  { actor, params, body, change }: AdminRequest<OverrideBody>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { policy, limit, windows, until_ms: untilMs, for_ms: forMs } = body;
+  const override = { policy, limit, windows, untilMs: untilMs ?? Date.now() + forMs! };
+  return answerSubject(await control.subjects.setLimit(actor, params.kind!, params.id!, override, change));
+}
+
+/** DELETE …/limits and …/override: each deletes what the other does not, so that nobody takes a limit for an override. */
+export function deleteLimit(kind: "custom" | "override") {
+  return async (
+    { actor, params, query, change }: AdminRequest<undefined, { readonly policy?: string; readonly limit?: string }>,
+    { control }: AdminContext,
+  ): Promise<HttpResponse> => {
+    const { policy, limit } = query;
+    if (policy === undefined)
+      throw new SluiceError("invalid_request", "the query does not say of which policy", [
+        { path: ["policy"], message: "is missing; it says which policy's limit is to be deleted" },
+      ]);
+    const which = { kind, policy, limit };
+    return answerSubject(await control.subjects.deleteLimit(actor, params.kind!, params.id!, which, change));
+  };
+}
+
+/** POST …/reset: forgets counters; limits and tier stay. */
+export async function resetSubject(
+  { actor, params, body, change }: AdminRequest<ResetBody>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { policy, dimensions } = body;
+  const { dryRun = false, why } = change;
+  const { limits } = await control.subjects.reset(actor, params.kind!, params.id!, { dryRun, why, policy, dimensions });
+  return { status: 200, body: { dry_run: dryRun, limits } };
+}

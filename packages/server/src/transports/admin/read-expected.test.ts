@@ -1,0 +1,39 @@
+import type { Problem, SluiceError } from "sluice";
+import { describe, expect, it } from "vitest";
+import { readExpected } from "./read-expected.ts";
+
+function problemsOf(headers: Record<string, string>, inBody?: number, expects = true): string[] {
+  try {
+    readExpected(headers, inBody, expects);
+    return [];
+  } catch (error) {
+    return (error as SluiceError).problems.map(({ path, message }: Problem) => `${path} ${message}`);
+  }
+}
+
+describe("the version that a caller saw", () => {
+  it("is that of If-Match, of If-None-Match, or of the body", () => {
+    expect(readExpected({ "if-match": '"3"' }, undefined, true)).toBe(3);
+    expect(readExpected({ "if-match": ' W/"3" ' }, undefined, true)).toBe(3);
+    expect(readExpected({ "if-none-match": "*" }, undefined, true)).toBe(0);
+    expect(readExpected({}, 7, true)).toBe(7);
+    expect(readExpected({ "if-match": '"7"' }, 7, true)).toBe(7);
+    expect(readExpected({}, undefined, true)).toBeUndefined();
+  });
+
+  it.each(["3", "*", '"3", "4"', '"three"', '"-1"', '""', '"9999999999999999"'])(
+    "is not read from If-Match: %s",
+    (text) => {
+      expect(problemsOf({ "if-match": text })).toEqual([expect.stringContaining("If-Match must be the ETag")]);
+    },
+  );
+
+  it("is one version, and is not said where nobody looks", () => {
+    expect(problemsOf({ "if-none-match": '"3"' })).toEqual([expect.stringContaining("If-None-Match must be *")]);
+    expect(problemsOf({ "if-match": '"3"' }, 4)).toEqual([expect.stringContaining("expected_version says another")]);
+    expect(problemsOf({ "if-match": '"3"', "if-none-match": "*" })).toHaveLength(1);
+    expect(problemsOf({ "if-match": '"3"' }, undefined, false)).toEqual([
+      "If-Match is not looked at here; leave it out",
+    ]);
+  });
+});

@@ -1,0 +1,70 @@
+import { described, type Problem, type ReadOf, readShape, refine, type Shape, SluiceError, text } from "sluice";
+
+/** Parameters of a query by their names. Each is read from its text. */
+export type QueryShapes = Readonly<Record<string, Shape<unknown>>>;
+
+export type ReadQuery<Query extends QueryShapes> = { readonly [Name in keyof Query]?: ReadOf<Query[Name]> };
+
+/** Reads the query of a URL. Throws `invalid_request` with every parameter that is wrong, unknown, or there twice. */
+export function readQuery<Query extends QueryShapes>(shapes: Query, url: string): ReadQuery<Query> {
+  const at = url.indexOf("?");
+  const given = new URLSearchParams(at === -1 ? "" : url.slice(at + 1));
+  const problems: Problem[] = [];
+  const values: Record<string, unknown> = {};
+  for (const name of new Set(given.keys())) {
+    const shape = Object.hasOwn(shapes, name) ? shapes[name] : undefined;
+    const [value, ...more] = given.getAll(name);
+    if (shape === undefined) problems.push({ path: [name], message: unknown(Object.keys(shapes)) });
+    else if (more.length > 0) problems.push({ path: [name], message: "must be given once" });
+    else {
+      const read = readShape(shape, value, [name]);
+      if (read.ok) values[name] = read.value;
+      else problems.push(...read.problems);
+    }
+  }
+  if (problems.length === 0) return values as ReadQuery<Query>;
+  const names = problems.map(({ path }) => path.join(".")).join(", ");
+  throw new SluiceError("invalid_request", `there is something wrong with the query: ${names}`, problems);
+}
+
+function unknown(known: readonly string[]): string {
+  return known.length === 0
+    ? "is not a known parameter; there is none here"
+    : `is not a known parameter; there ${known.length === 1 ? "is" : "are"} ${known.join(", ")}`;
+}
+
+/** A whole number, of a text in digits. */
+export function wholeNumber({ min, max }: { readonly min: number; readonly max: number }): Shape<number> {
+  const form = `a whole number from ${min} to ${max}`;
+  const shape = refine(text({ min: 0, max: 64 }), (digits, reading) => {
+    const value = /^-?\d{1,16}$/.test(digits) ? Number(digits) : Number.NaN;
+    return value >= min && value <= max ? value : reading.problem(`must be ${form}, but is ${JSON.stringify(digits)}`);
+  });
+  return { ...shape, name: form, schema: { type: "integer", minimum: min, maximum: max } };
+}
+
+/** Every change of anything, whatever its number. */
+export const maxVersion: number = Number.MAX_SAFE_INTEGER;
+
+const yesOrNo: Shape<boolean> = {
+  name: "true or false",
+  schema: { type: "boolean" },
+  read: (value, reading) =>
+    value === "true" || value === "false"
+      ? value === "true"
+      : reading.problem(`must be true or false, but is ${JSON.stringify(value)}`),
+};
+
+export const dryRun: Shape<boolean> = described(
+  yesOrNo,
+  "true: answers as if it were done, with every refusal there would be, and does nothing",
+);
+
+export const maxWhyLength = 1_000;
+export const why: Shape<string> = described(text({ max: maxWhyLength }), "Why it is wanted, for the history");
+
+/** Which part of a long list. */
+export const pageQuery: { readonly limit: Shape<number>; readonly after: Shape<string> } = {
+  limit: described(wholeNumber({ min: 1, max: 1_000 }), "Most items of one answer", { default: 100 }),
+  after: described(text({ max: 4_096 }), "`next` of the answer before"),
+};

@@ -1,0 +1,178 @@
+import { maxDimensionLength, type Problem, parseShape, type Shape, SluiceError } from "sluice";
+import type { Permission } from "../../access/roles.ts";
+import type { Actor, ControlPlane, ExpectingOptions } from "../../control/control-plane.ts";
+import type { Service } from "../../service/service.ts";
+import { actorOf } from "../http/actor-of.ts";
+import type { HttpRequest, HttpResponse, PathParameters, RequestHeaders } from "../http/exchange.ts";
+import type { BodyType } from "../http/read-body.ts";
+import type { Answer, Route } from "../http/route.ts";
+import { type Deprecation, renderDeprecation } from "./deprecation.ts";
+import { type BodyText, readBodyText } from "./read-body-text.ts";
+import { readExpected } from "./read-expected.ts";
+import { dryRun, type QueryShapes, type ReadQuery, readQuery, why } from "./read-query.ts";
+
+/** What handlers of the control plane may ask. */
+export interface AdminContext extends Service {
+  readonly control: ControlPlane;
+}
+
+/** One entry of the control plane's route table, ready to be served. */
+export interface AdminRoute extends Route<AdminContext, string> {
+  /** What it is called in the audit when it is refused: `policy.put`. The part before the dot is what it is done to. */
+  readonly action: string;
+  /** Whether it counts as a read or as a write, also in a dry run. */
+  readonly access: "read" | "write";
+  readonly deprecated?: Deprecation | undefined;
+}
+
+/** A request, with all of it that the table describes read and checked. */
+export interface AdminRequest<Body = undefined, Query = unknown> {
+  readonly actor: Actor;
+  readonly params: PathParameters;
+  readonly query: Query;
+  readonly body: Body;
+  /** Of a write: `dry_run` and `why`, and where the route expects it the version that the caller saw. */
+  readonly change: ExpectingOptions;
+  /** Path and query, as they came. */
+  readonly url: string;
+  readonly headers: RequestHeaders;
+  /** The body as it came, where that was YAML; else, parsed. */
+  readonly yaml: string | undefined;
+  readonly json: unknown;
+  /** Problems with what the body says, each with its line and column where that was YAML. */
+  placed(problems: readonly Problem[]): readonly Problem[];
+}
+
+/** What a table says of a route. */
+export interface AdminRouteWords<Body, Query extends QueryShapes> {
+  readonly method: Route["method"];
+  readonly path: string;
+  readonly summary: string;
+  readonly action: string;
+  readonly needs: Permission | "nothing";
+  /** Absent: `read` for GET, `write` for the others. Writes take `dry_run` and `why` without saying so. */
+  readonly access?: AdminRoute["access"] | undefined;
+  /** Whether `If-Match` and `If-None-Match` are looked at. Elsewhere they are refused, and not passed over in silence. */
+  readonly expects?: boolean | undefined;
+  /** A body that has `why` or `expected_version` says so for the change. */
+  readonly body?: Shape<Body> | undefined;
+  /** Without a body, the handler sees `{}` read by the shape. */
+  readonly bodyOptional?: boolean | undefined;
+  readonly bodyTypes?: readonly BodyType[] | undefined;
+  /** The handler reads the body itself, from `yaml` or `json`. */
+  readonly bodyUnread?: boolean | undefined;
+  readonly maxBodyBytes?: number | undefined;
+  readonly query?: Query | undefined;
+  readonly pathParameters?: Readonly<Record<string, string>> | undefined;
+  readonly answers: Readonly<Record<number, Answer<string>>>;
+  readonly deprecated?: Deprecation | undefined;
+  readonly handle: (
+    request: AdminRequest<Body, ReadQuery<Query>>,
+    context: AdminContext,
+  ) => HttpResponse | Promise<HttpResponse>;
+}
+
+const changeQuery = { dry_run: dryRun, why } satisfies QueryShapes;
+
+/** Makes an entry of what a table says: its handler is called with everything read. */
+export function adminRoute<Body = undefined, const Query extends QueryShapes = Readonly<Record<never, never>>>(
+  words: AdminRouteWords<Body, Query>,
+): AdminRoute {
+  const { body: shape, query = {} as Query, expects = false, handle, ...rest } = words;
+  const { bodyOptional, bodyUnread, maxBodyBytes } = words;
+  const access = words.access ?? (words.method === "GET" ? "read" : "write");
+  const known: QueryShapes = access === "write" ? { ...query, ...changeQuery } : query;
+  return {
+    method: rest.method,
+    path: rest.path,
+    summary: rest.summary,
+    action: rest.action,
+    needs: rest.needs,
+    answers: rest.answers,
+    deprecated: rest.deprecated,
+    bodyTypes: rest.bodyTypes,
+    ...(rest.pathParameters !== undefined && { pathParameters: rest.pathParameters }),
+    access,
+    query: Object.fromEntries(Object.entries(known).map(([name, { schema }]) => [name, schema])),
+    ...(expects && { headers: expectedHeaders }),
+    ...(shape !== undefined && { bodies: [shape], bodyOptional }),
+    ...(maxBodyBytes !== undefined && { maxBodyBytes }),
+    isDeprecated: words.deprecated !== undefined,
+    async handle(request: HttpRequest, context: AdminContext): Promise<HttpResponse> {
+      const asked = readQuery(known, request.url) as ReadQuery<Query> & ReadQuery<typeof changeQuery>;
+      const { body, told } = readRequestBody(request, bodyUnread === true ? undefined : shape, bodyOptional === true);
+      try {
+        const answered = await handle(
+          {
+            actor: actorOf(request),
+            params: readParameters(request.params),
+            query: asked,
+            body: body as Body,
+            change: {
+              dryRun: asked.dry_run ?? false,
+              why: asked.why ?? told.why,
+              expected: readExpected(request.headers, told.expected_version, expects),
+            },
+            url: request.url,
+            headers: request.headers,
+            yaml: request.yaml,
+            json: request.body,
+            placed: told.placed,
+          },
+          context,
+        );
+        return withSuccessor(answered, words.deprecated);
+      } catch (error) {
+        throw withPlaces(error, told.placed);
+      }
+    },
+  };
+}
+
+/** A link of an answer's own stands before the one of its deprecation, and not in its place. */
+function withSuccessor(answered: HttpResponse, deprecated: Deprecation | undefined): HttpResponse {
+  const { link } = answered.headers ?? {};
+  if (deprecated === undefined || link === undefined) return answered;
+  return { ...answered, headers: { ...answered.headers, link: `${link}, ${renderDeprecation(deprecated).link}` } };
+}
+
+function withPlaces(error: unknown, placed: BodyText["placed"]): unknown {
+  if (!(error instanceof SluiceError) || error.problems.length === 0) return error;
+  return new SluiceError(error.code, error.message, placed(error.problems));
+}
+
+/** Throws `invalid_request` where what stands in the path is longer than any name or value of ours. */
+function readParameters(params: PathParameters): PathParameters {
+  const problems = Object.entries(params)
+    .filter(([, value]) => value === "" || value.length > maxDimensionLength)
+    .map(([name]): Problem => ({ path: [name], message: `must have 1 to ${maxDimensionLength} characters` }));
+  if (problems.length === 0) return params;
+  throw new SluiceError("invalid_request", "what stands in the path is too long, or empty", problems);
+}
+
+const expectedHeaders: Readonly<Record<string, string>> = {
+  "If-Match": 'The version that you saw, in quotes: "3". Another one is answered 409',
+  "If-None-Match": "*, for what is not there yet",
+};
+
+interface ToldInBody extends Pick<BodyText, "placed"> {
+  readonly why?: string | undefined;
+  readonly expected_version?: number | undefined;
+}
+
+function readRequestBody(
+  request: HttpRequest,
+  shape: Shape<unknown> | undefined,
+  optional: boolean,
+): { readonly body: unknown; readonly told: ToldInBody } {
+  if (shape === undefined) return { body: undefined, told: { placed: (problems) => problems } };
+  const { contents, placed } = readBodyText(request);
+  const given = contents === undefined && optional ? {} : contents;
+  try {
+    const body = parseShape(shape, given, "invalid_request", "the body");
+    const told = typeof body === "object" && body !== null ? (body as Partial<ToldInBody>) : {};
+    return { body, told: { why: told.why, expected_version: told.expected_version, placed } };
+  } catch (error) {
+    throw withPlaces(error, placed);
+  }
+}

@@ -1,0 +1,60 @@
+import type { EffectiveLimit, SubjectLimitView, SubjectView } from "../../control/control-plane.ts";
+import { windowBody } from "../http/policy-body.ts";
+import type { Body } from "./answer.ts";
+
+/** What is kept of a subject. */
+export function subjectBody(subject: Omit<SubjectView, "effective">): Body {
+  return {
+    dimension: subject.dimension,
+    value: subject.value,
+    version: subject.version,
+    tier: subject.tier,
+    limits: subject.limits.map(subjectLimitBody),
+  };
+}
+
+/** With every limit that it has, and where each comes from. */
+export function subjectViewBody(subject: SubjectView): Body {
+  return { ...subjectBody(subject), effective: subject.effective.map(effectiveLimitBody) };
+}
+
+/** How the counters of a subject stand, of those limits that it alone tells. */
+export function usageBody({ dimension, value, effective }: SubjectView): Body {
+  const counted = effective.map(effectiveLimitBody).filter(({ usage }) => usage !== undefined);
+  return { dimension, value, limits: counted };
+}
+
+function subjectLimitBody(limit: SubjectLimitView): Body {
+  return {
+    policy: limit.policy,
+    limit: limit.limit,
+    windows: limit.windows,
+    until_ms: limit.untilMs,
+    reason: limit.reason,
+    author: limit.author,
+    at_ms: limit.atMs,
+  };
+}
+
+function effectiveLimitBody(limit: EffectiveLimit): Body {
+  return {
+    policy: limit.policy,
+    version: limit.version,
+    limit: limit.limit,
+    by: limit.by,
+    algorithm: limit.algorithm,
+    windows: limit.windows.map(windowBody),
+    source: sourceBody(limit.source),
+    mode: limit.mode,
+    usage: limit.usage?.map(({ window, used, remaining, resetAfterMs }) => ({
+      window: windowBody(window),
+      used,
+      remaining,
+      reset_after_ms: Number.isFinite(resetAfterMs) ? resetAfterMs : undefined,
+    })),
+  };
+}
+
+function sourceBody(source: EffectiveLimit["source"]): Body {
+  return source.kind === "override" ? { kind: source.kind, until_ms: source.untilMs } : source;
+}

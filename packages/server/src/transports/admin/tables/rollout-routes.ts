@@ -1,0 +1,71 @@
+import type { RolloutState } from "@sluice/sql";
+import { rolloutStates } from "@sluice/sql";
+import { choice, described, listOf, readShape, refine, type Shape, text } from "sluice";
+import { getRollout, listRollouts, steerRollout } from "../handlers/rollouts.ts";
+import { whyShape } from "../policy-shapes.ts";
+import { pageQuery } from "../read-query.ts";
+import { type AdminRoute, adminRoute } from "../route.ts";
+
+const statesShape = listOf(choice(rolloutStates), { min: 1, max: rolloutStates.length });
+
+/** `running,paused` */
+const states: Shape<readonly RolloutState[]> = refine(text({ max: 256 }), (words, reading) => {
+  const read = readShape(statesShape, words.split(","));
+  return read.ok ? read.value : reading.problem(read.problems[0]!.message);
+});
+
+const verbs = [
+  ["advance", "advance", "Take the next step of a rollout, or its end"],
+  ["pause", "pause", "Keep a rollout where it is"],
+  ["resume", "resume", "Let a rollout that was paused go on"],
+  ["finish", "finish", "Bring the new version to everybody, now"],
+  ["roll-back", "rollBack", "Bring everybody back to the old version"],
+] as const;
+
+export const rolloutRoutes: readonly AdminRoute[] = [
+  adminRoute({
+    method: "GET",
+    path: "/api/v1/rollouts",
+    summary: "List rollouts, newest first",
+    action: "rollout.list",
+    needs: "read",
+    query: {
+      policy: described(text({ max: 256 }), "Only those of this policy"),
+      state: described(
+        states,
+        `Only those in one of these states, with commas between them: ${rolloutStates.join(", ")}`,
+      ),
+      ...pageQuery,
+    },
+    answers: {
+      200: {
+        description: "A part of them",
+        content: ["RolloutPage"],
+        headers: { Link: "The next part, where there is one" },
+      },
+    },
+    handle: listRollouts,
+  }),
+  adminRoute({
+    method: "GET",
+    path: "/api/v1/rollouts/{id}",
+    summary: "How a rollout stands, with the figures of the latest look",
+    action: "rollout.get",
+    needs: "read",
+    answers: { 200: { description: "The rollout", content: ["Rollout"] } },
+    handle: getRollout,
+  }),
+  ...verbs.map(([word, verb, summary]) =>
+    adminRoute({
+      method: "POST",
+      path: `/api/v1/rollouts/{id}/${word}`,
+      summary,
+      action: `rollout.${word.replace("-", "_")}`,
+      needs: "edit",
+      body: whyShape,
+      bodyOptional: true,
+      answers: { 200: { description: "Done, or in a dry run: as if", content: ["RolloutChange"] } },
+      handle: steerRollout(verb),
+    }),
+  ),
+];

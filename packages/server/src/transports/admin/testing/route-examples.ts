@@ -1,0 +1,156 @@
+import type { AdminRoute } from "../route.ts";
+import { actorOfRole, type StartedAdmin, takeUp, team } from "./start-admin.ts";
+
+/** A request that a route serves, asked of what `prepareExamples` stored. */
+export interface RouteExample {
+  readonly path: string;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Parameters of the query, without those of any change. */
+  readonly query?: Readonly<Record<string, string>>;
+}
+
+/** An example for each route, by its method and path. */
+export type RouteExamples = Readonly<Record<string, RouteExample>>;
+
+export function exampleKey({ method, path }: Pick<AdminRoute, "method" | "path">): string {
+  return `${method} ${path}`;
+}
+
+export function limitPolicy(id: string, perMinute: number): Readonly<Record<string, unknown>> {
+  return {
+    id,
+    owner: team,
+    match: { endpoint: `/${id}` },
+    limits: [{ by: ["user"], windows: [`${perMinute}/m`], tiers: { premium: { windows: ["900/m"] } } }],
+  };
+}
+
+/** Stores a little of everything, and gives for each route a request that it serves. */
+export async function prepareExamples(admin: StartedAdmin): Promise<RouteExamples> {
+  const actor = actorOfRole("admin");
+  const { policies, rollouts, subjects, tokens } = admin.control;
+  await policies.put(actor, "orders", limitPolicy("orders", 10), { expected: 0 });
+  await policies.put(actor, "orders", limitPolicy("orders", 20), { expected: 1, why: "more room" });
+  const rolloutOf = async (id: string): Promise<string> => {
+    await policies.put(actor, id, limitPolicy(id, 10), { expected: 0 });
+    const steps = [
+      { percent: 10, holdMs: 0 },
+      { percent: 100, holdMs: 0 },
+    ];
+    const { value } = await policies.put(actor, id, limitPolicy(id, 20), {
+      expected: 1,
+      rollout: { steps, observeForMs: 0 },
+    });
+    return value.rollout!.id;
+  };
+  const rule = {
+    owner: team,
+    match: { endpoint: "/spare", user: "*" },
+    limits: [{ by: ["user"], algorithm: "token_bucket", windows: ["10/m"] }],
+  };
+  await policies.put(actor, "spare", rule, { expected: 0 });
+  const underway = await rolloutOf("search");
+  const paused = await rolloutOf("browse");
+  await rollouts.pause(actor, paused);
+  const untilMs = Date.now() + 3_600_000;
+  await subjects.setTier(actor, "user", "u1", "premium");
+  await subjects.setLimit(actor, "user", "u1", { policy: "orders", windows: ["77/m"] });
+  const override = { policy: "search", windows: ["88/m"], untilMs };
+  const { value: subject } = await subjects.setLimit(actor, "user", "u1", override);
+  await admin.control.killSwitch.on(actor, "open", { why: "an example" });
+  const { value: token } = await tokens.make(actor, { name: "spare", role: "viewer" });
+  await takeUp(admin);
+  const u1 = "/api/v1/subjects/user/u1";
+  const steer = { body: { why: "an example" } };
+  return {
+    "GET /api/v1/policies": { path: "/api/v1/policies", query: { owner: team } },
+    "POST /api/v1/policies": { path: "/api/v1/policies", body: limitPolicy("fresh", 5) },
+    "POST /api/v1/policies/validate": { path: "/api/v1/policies/validate", body: limitPolicy("fresh", 5) },
+    "GET /api/v1/policies/{id}": { path: "/api/v1/policies/orders" },
+    "PUT /api/v1/policies/{id}": {
+      path: "/api/v1/policies/orders",
+      headers: { "if-match": '"2"' },
+      body: { document: limitPolicy("orders", 30), why: "an example" },
+    },
+    "DELETE /api/v1/policies/{id}": { path: "/api/v1/policies/spare", headers: { "if-match": '"1"' } },
+    "GET /api/v1/policies/{id}/versions": { path: "/api/v1/policies/orders/versions" },
+    "GET /api/v1/policies/{id}/versions/{version}": { path: "/api/v1/policies/orders/versions/1" },
+    "GET /api/v1/policies/{id}/diff": { path: "/api/v1/policies/orders/diff", query: { from: "1", to: "2" } },
+    "POST /api/v1/policies/{id}/revert": {
+      path: "/api/v1/policies/orders/revert",
+      body: { version: 1, expected_version: 2 },
+    },
+    "GET /api/v1/rollouts": { path: "/api/v1/rollouts", query: { state: "running,paused" } },
+    "GET /api/v1/rollouts/{id}": { path: `/api/v1/rollouts/${underway}` },
+    "POST /api/v1/rollouts/{id}/advance": { path: `/api/v1/rollouts/${underway}/advance`, ...steer },
+    "POST /api/v1/rollouts/{id}/pause": { path: `/api/v1/rollouts/${underway}/pause`, ...steer },
+    "POST /api/v1/rollouts/{id}/resume": { path: `/api/v1/rollouts/${paused}/resume` },
+    "POST /api/v1/rollouts/{id}/finish": { path: `/api/v1/rollouts/${underway}/finish` },
+    "POST /api/v1/rollouts/{id}/roll-back": { path: `/api/v1/rollouts/${underway}/roll-back`, ...steer },
+    "GET /api/v1/subjects/{kind}": { path: "/api/v1/subjects/user" },
+    "GET /api/v1/subjects/{kind}/{id}": { path: u1 },
+    "DELETE /api/v1/subjects/{kind}/{id}": { path: u1, headers: { "if-match": `"${subject.version}"` } },
+    "PUT /api/v1/subjects/{kind}/{id}/tier": { path: `${u1}/tier`, body: { tier: "free" } },
+    "DELETE /api/v1/subjects/{kind}/{id}/tier": { path: `${u1}/tier` },
+    "PUT /api/v1/subjects/{kind}/{id}/limits": {
+      path: `${u1}/limits`,
+      body: { policy: "orders", windows: ["99/m"] },
+    },
+    "DELETE /api/v1/subjects/{kind}/{id}/limits": { path: `${u1}/limits`, query: { policy: "orders" } },
+    "PUT /api/v1/subjects/{kind}/{id}/override": {
+      path: `${u1}/override`,
+      body: { policy: "browse", windows: ["99/m"], for_ms: 3_600_000, why: "an example" },
+    },
+    "DELETE /api/v1/subjects/{kind}/{id}/override": { path: `${u1}/override`, query: { policy: "search" } },
+    "GET /api/v1/subjects/{kind}/{id}/usage": { path: `${u1}/usage` },
+    "POST /api/v1/subjects/{kind}/{id}/reset": { path: `${u1}/reset`, body: { policy: "orders" } },
+    "GET /api/v1/kill-switch": { path: "/api/v1/kill-switch" },
+    "PUT /api/v1/kill-switch": {
+      path: "/api/v1/kill-switch",
+      body: { mode: "closed", for_ms: 60_000, why: "an example" },
+    },
+    "DELETE /api/v1/kill-switch": { path: "/api/v1/kill-switch", query: { why: "over" } },
+    "GET /api/v1/audit": { path: "/api/v1/audit", query: { kind: "policy", target: "orders" } },
+    "GET /api/v1/tokens": { path: "/api/v1/tokens" },
+    "POST /api/v1/tokens": { path: "/api/v1/tokens", body: { name: "ci", role: "editor", team } },
+    "DELETE /api/v1/tokens/{id}": { path: `/api/v1/tokens/${token.id}` },
+    "GET /api/v1/nodes": { path: "/api/v1/nodes" },
+    "GET /api/v1/export": { path: "/api/v1/export" },
+    "POST /api/v1/import": {
+      path: "/api/v1/import",
+      headers: { "content-type": "application/yaml" },
+      body: "policies:\n  - id: imported\n    match: { endpoint: /imported }\n    limits: [{ by: [user], windows: [5/m] }]\n",
+    },
+    ...ruleExamples("/api/v1/rules", { dimension: "user", endpoint_pattern: "/rules", limit: 5, window_seconds: 60 }),
+    ...ruleExamples("/rules", { scope: "user", api: "/rules", max_requests: 5, window_seconds: 60 }),
+    "GET /api/v1/users/{user_id}/limits": { path: "/api/v1/users/u1/limits" },
+    "PUT /api/v1/users/{user_id}/tier": { path: "/api/v1/users/u1/tier", body: { tier: "free" } },
+    "POST /api/v1/users/{user_id}/override": {
+      path: "/api/v1/users/u1/override",
+      body: { rule_id: "browse", limit: 99, window_seconds: 60, duration_seconds: 3_600, reason: "an example" },
+    },
+    "GET /livez": { path: "/livez" },
+    "GET /readyz": { path: "/readyz" },
+    "GET /openapi.json": { path: "/openapi.json" },
+  };
+}
+
+/** Examples of rules in one of the two vocabularies, over the policy `spare`. */
+function ruleExamples(path: string, rule: Readonly<Record<string, unknown>>): RouteExamples {
+  const one = `${path}/spare`;
+  const headers = { "if-match": '"1"' };
+  return {
+    [`GET ${path}`]: { path },
+    [`POST ${path}`]: { path, body: { rule_id: "ruled", ...rule } },
+    [`GET ${path}/{rule_id}`]: { path: one },
+    [`PUT ${path}/{rule_id}`]: { path: one, headers, body: rule },
+    [`DELETE ${path}/{rule_id}`]: { path: one, headers },
+  };
+}
+
+/** Path and query of an example; with `dryRun`, such that nothing comes of it. */
+export function urlOfExample({ path, query = {} }: RouteExample, dryRun: boolean): string {
+  const parameters = new URLSearchParams({ ...query, ...(dryRun && { dry_run: "true" }) });
+  return parameters.size === 0 ? path : `${path}?${parameters}`;
+}

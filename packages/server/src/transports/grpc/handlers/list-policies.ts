@@ -1,0 +1,78 @@
+import type { ServerWritableStream } from "@grpc/grpc-js";
+import type { ListPoliciesRequest, Policy as PolicyMessage } from "@sluice/protocol";
+import { SluiceError } from "sluice";
+import type { Actor, Listed, PolicyControl, StoredPolicy } from "../../../control/control-plane.ts";
+import type { CallInfo, GrpcContext, StreamCodec } from "../method.ts";
+import { policyMessage } from "../policy-message.ts";
+import { requireControl } from "../require-control.ts";
+
+/** How many are read at once, and wait for the caller to take them. */
+const partSize = 100;
+
+/** Tells every policy, part by part, no faster than the caller takes them. */
+export function listPolicies(
+  { ownerTeam }: ListPoliciesRequest,
+  stream: ServerWritableStream<Uint8Array, Uint8Array>,
+  codec: StreamCodec<ListPoliciesRequest, PolicyMessage>,
+  context: GrpcContext,
+  { caller, from }: CallInfo,
+): void {
+  const { policies } = requireControl(context);
+  const actor: Actor = { caller, from };
+  let over = false;
+  const leave = (): void => {
+    over = true;
+  };
+  stream.on("cancelled", leave);
+  stream.on("close", leave);
+
+  async function tellAll(): Promise<void> {
+    for (let after: string | undefined; !over; ) {
+      const part: Listed<StoredPolicy> = await policies.list(actor, {
+        after,
+        limit: partSize,
+        owner: ownerTeam === "" ? undefined : ownerTeam,
+      });
+      for (const stored of part.items) {
+        const bytes = codec.write(policyMessage(stored, await createdMsOf(policies, actor, stored)));
+        if (over) return;
+        if (!stream.write(bytes)) await taken(stream);
+      }
+      if (part.next === undefined) break;
+      after = part.next;
+      // What has not been told then can be asked elsewhere.
+      if (context.draining.aborted) throw new SluiceError("not_ready", "the server is about to stop; ask another one");
+    }
+    if (!over) stream.end();
+  }
+
+  tellAll().catch((error: unknown) => {
+    if (!over) stream.emit("error", codec.tell(error));
+  });
+}
+
+/** Resolves when there is room again, or nobody is left who would take anything. */
+function taken(stream: ServerWritableStream<Uint8Array, Uint8Array>): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      for (const event of ["drain", "cancelled", "close", "error"]) stream.removeListener(event, done);
+      resolve();
+    };
+    for (const event of ["drain", "cancelled", "close", "error"]) stream.on(event, done);
+  });
+}
+
+async function createdMsOf(
+  policies: PolicyControl,
+  actor: Actor,
+  { id, version, changedMs }: StoredPolicy,
+): Promise<number | undefined> {
+  if (version === 1) return changedMs;
+  try {
+    return (await policies.version(actor, id, 1)).atMs;
+  } catch (error) {
+    // Deleted meanwhile.
+    if (error instanceof SluiceError && error.code === "resource_not_found") return undefined;
+    throw error;
+  }
+}

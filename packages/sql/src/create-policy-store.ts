@@ -1,0 +1,103 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql } from "kysely";
+import type { Database } from "./database.ts";
+import { PolicyStoreUnavailable } from "./errors.ts";
+import type { PolicyStore } from "./policy-store.ts";
+import { createStoreChange } from "./store-change.ts";
+import { createStoreNote } from "./store-note.ts";
+import { createStoreView } from "./store-view.ts";
+import { type Session, transact } from "./transact.ts";
+
+const closeWithinMs = 5_000;
+/** A lease that begins later than this from now was made by a clock that went wrong, and binds nobody. */
+const maxClockStepMs = 60_000;
+
+/** A policy store on a database whose schema is as it should be. */
+export function createPolicyStore(database: Database): PolicyStore {
+  const underWay = new Set<Promise<unknown>>();
+  let closed: Promise<void> | undefined;
+
+  const begin: typeof transact = (...args) => {
+    if (closed !== undefined)
+      return Promise.reject(new PolicyStoreUnavailable(`the policy store ${database.where} is closed`));
+    const result = transact(...args);
+    const ended: Promise<unknown> = result.then(
+      () => underWay.delete(ended),
+      () => underWay.delete(ended),
+    );
+    underWay.add(ended);
+    return result;
+  };
+
+  /** After what was begun before, if that ends soon. */
+  const close = async (): Promise<void> => {
+    const tooLong = new AbortController();
+    await Promise.race([
+      Promise.all(underWay),
+      sleep(closeWithinMs, undefined, { signal: tooLong.signal }).catch(() => undefined),
+    ]);
+    tooLong.abort();
+    await database.close();
+  };
+
+  return {
+    kind: database.kind,
+    where: database.where,
+    readPulse: () => begin(database, "look", (session) => createStoreView(session).pulse()),
+    read: (work) => begin(database, "read", (session) => work(createStoreView(session))),
+    note: (work) => begin(database, "note", (session) => work(createStoreNote(session))),
+    change: (work, options) =>
+      begin(
+        database,
+        "change",
+        async (session) => {
+          await awaitOtherChanges(session);
+          return work(createStoreChange(session));
+        },
+        options,
+      ),
+    lead: (node, forMs) => begin(database, "note", (session) => lead(session, node, forMs)),
+    close() {
+      closed ??= close();
+      return closed;
+    },
+  };
+}
+
+/**
+ * Changes of all nodes take turns by a lock on the one row of the pulse. They are READ COMMITTED: each statement after the lock
+ * sees all that was committed before it, and whoever had to wait goes on, where a transaction with a snapshot from before its wait
+ * would have to be begun anew. SQLite has one writer at a time from the beginning of the transaction on.
+ */
+async function awaitOtherChanges({ database, tables, all }: Session): Promise<void> {
+  if (database.kind !== "postgres") return;
+  await all(tables.selectFrom("sluice_pulse").select("id").where("id", "=", 1).forUpdate());
+}
+
+/** By the database's clock, because those of nodes differ. */
+async function lead({ database, tables, all }: Session, node: string, forMs: number): Promise<boolean> {
+  const now = database.nowMs();
+  const rows = await all(
+    tables
+      .insertInto("sluice_leases")
+      .values({ name: "leader", holder: node, since_ms: now, until_ms: sql<number>`${now} + ${forMs}` })
+      .onConflict((conflict) =>
+        conflict
+          .column("name")
+          .doUpdateSet((set) => ({
+            holder: set.ref("excluded.holder"),
+            since_ms: set.ref("excluded.since_ms"),
+            until_ms: set.ref("excluded.until_ms"),
+          }))
+          .where((is) =>
+            is.or([
+              is("sluice_leases.holder", "=", is.ref("excluded.holder")),
+              is("sluice_leases.until_ms", "<=", is.ref("excluded.since_ms")),
+              is("sluice_leases.since_ms", ">", is("excluded.since_ms", "+", maxClockStepMs)),
+            ]),
+          ),
+      )
+      .returning("holder"),
+  );
+  return rows.length > 0;
+}

@@ -1,0 +1,54 @@
+/** The store cannot be asked now. Nothing is wrong with what was asked. */
+export class PolicyStoreUnavailable extends Error {
+  override readonly name = "PolicyStoreUnavailable";
+}
+
+/** The schema is one that a later version of Sluice made. */
+export class SchemaTooNew extends Error {
+  override readonly name = "SchemaTooNew";
+  /** The version of the schema. */
+  readonly found: number;
+  /** The newest that this program knows. */
+  readonly known: number;
+
+  constructor(where: string, found: number, known: number) {
+    super(
+      `the policy store ${where} has schema version ${found}, and this version of Sluice knows versions up to ${known}; ` +
+        "start the version of Sluice that upgraded it, or a later one, or restore a backup from before",
+    );
+    this.found = found;
+    this.known = known;
+  }
+}
+
+/** Another policy has the same scope, value, endpoint and tier. */
+export class RuleTaken extends Error {
+  override readonly name = "RuleTaken";
+  readonly policy: string;
+
+  constructor(policy: string) {
+    super(`policy ${policy} has the same scope, value, endpoint and tier`);
+    this.policy = policy;
+  }
+}
+
+/** Another token that is in use has the same name. */
+export class TokenNameTaken extends Error {
+  override readonly name = "TokenNameTaken";
+}
+
+/** The policy has a version of this number, and versions stay as they are. */
+export class VersionTaken extends Error {
+  override readonly name = "VersionTaken";
+}
+
+/** A field is one that no store can keep as it is. */
+export class UnstorableValue extends Error {
+  override readonly name = "UnstorableValue";
+  readonly field: string;
+
+  constructor(field: string, why: string) {
+    super(`${field} ${why}`);
+    this.field = field;
+  }
+}

@@ -1,0 +1,162 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { startPostgres } from "@sluice/test-servers";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { SchemaTooNew } from "./errors.ts";
+import { migrations } from "./migrations/index.ts";
+import type { Migration } from "./migrations/migration.ts";
+import { openPolicyStoreAt } from "./open-policy-store.ts";
+import type { PolicyStore } from "./policy-store.ts";
+import { readEverything } from "./testing/policy-store-contract.ts";
+import { sample } from "./testing/sample-records.ts";
+
+const opened: PolicyStore[] = [];
+let folder: string;
+let server: Awaited<ReturnType<typeof startPostgres>>;
+
+beforeAll(async () => {
+  folder = mkdtempSync(path.join(tmpdir(), "sluice-migrate-"));
+  server = await startPostgres();
+}, 60_000);
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+});
+
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await server.close();
+});
+
+async function open(url: string, known: readonly Migration[] = migrations): Promise<PolicyStore> {
+  const store = await openPolicyStoreAt({ url }, known);
+  opened.push(store);
+  return store;
+}
+
+/** As a later version of Sluice might add it. */
+const later: Migration = {
+  version: migrations.length + 1,
+  statements: (text) => [
+    `alter table sluice_policies add column note ${text}`,
+    "alter table sluice_audit add column weight bigint not null default 1",
+    "create index sluice_policies_by_owner on sluice_policies (owner)",
+  ],
+};
+
+let files = 0;
+
+describe("the list of migrations", () => {
+  it("counts up from 1 without gaps", () => {
+    expect(migrations.map(({ version }) => version)).toEqual(migrations.map((_, index) => index + 1));
+  });
+
+  it("only adds, and says nothing that one of the databases does not know", () => {
+    const statements = migrations.flatMap((each) => each.statements("text"));
+    for (const statement of statements) {
+      expect(statement).toMatch(/^(create (table|unique index|index)|alter table \w+ add column|insert into)/);
+      expect(statement).not.toMatch(/serial|identity|trigger|enum|drop|rename|autoincrement/i);
+    }
+  });
+});
+
+describe.each([
+  ["an SQLite file", async () => `sqlite:${path.join(folder, `store-${files++}.db`)}`],
+  ["PostgreSQL", () => server.createDatabase()],
+])("the schema of %s", (_where, createUrl) => {
+  it("is brought from every earlier version to the newest, with what is in it", async () => {
+    for (let from = 1; from < migrations.length; from += 1) {
+      const url = await createUrl();
+      const before = await open(url, migrations.slice(0, from));
+      await before.change(async (change) => {
+        await change.putPolicy(sample.policy());
+        await change.addVersion(sample.version());
+        await change.nextGeneration();
+      });
+      await before.close();
+      const after = await open(url);
+      await after.change((change) => change.putRollout(sample.rollout()));
+      await after.note((note) => note.putNode(sample.node()));
+      expect(await after.lead("n1", 1_000)).toBe(true);
+      expect(await after.read(readEverything)).toMatchObject({
+        pulse: { generation: 1 },
+        policies: [sample.policy()],
+        versions: [[sample.version()]],
+        rollouts: [sample.rollout()],
+        nodes: [sample.node()],
+      });
+    }
+  });
+
+  it("is upgraded while a node of the version before reads and writes, which goes on", async () => {
+    const url = await createUrl();
+    const older = await open(url);
+    let stop = false;
+    let changes = 0;
+    const traffic = (async () => {
+      while (!stop) {
+        changes += 1;
+        const version = changes;
+        await older.change(async (change) => {
+          await change.putPolicy(sample.policy({ version }));
+          await change.addVersion(sample.version({ version }));
+          await change.addAudit(sample.audit({ id: `a${String(version).padStart(6, "0")}` }));
+          await change.nextGeneration();
+        });
+        await older.note((note) => note.putNode(sample.node({ seenMs: version })));
+        expect(await older.read((view) => view.policy("login"))).toEqual(sample.policy({ version }));
+      }
+    })();
+    await expect.poll(() => changes).toBeGreaterThan(3);
+    const newer = await open(url, [...migrations, later]);
+    const seen = changes;
+    await expect.poll(() => changes).toBeGreaterThan(seen + 3);
+    stop = true;
+    await traffic;
+    expect(await newer.read((view) => view.policy("login"))).toEqual(sample.policy({ version: changes }));
+    expect((await newer.readPulse()).generation).toBe(changes);
+    expect(await newer.read((view) => view.audit())).toHaveLength(changes);
+    // What it does not know it leaves alone, also in rows that it replaces.
+    await newer.change((change) => change.putPolicy(sample.policy({ id: "other" })));
+    expect((await older.read((view) => view.policies())).map(({ id }) => id)).toEqual(["login", "other"]);
+  });
+
+  it("is refused where it is newer than the program, with both versions and what to do, and stays as it is", async () => {
+    const url = await createUrl();
+    await open(url, [...migrations, later]);
+    const refusal = await open(url).catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(SchemaTooNew);
+    expect(refusal).toMatchObject({ found: migrations.length + 1, known: migrations.length });
+    expect((refusal as Error).message).toMatch(
+      new RegExp(`schema version ${migrations.length + 1}.*versions up to ${migrations.length}.*start the version`),
+    );
+    expect((refusal as Error).message).not.toContain(server.password);
+    await open(url, [...migrations, later]);
+  });
+
+  it("stays as it was where a migration fails", async () => {
+    const url = await createUrl();
+    await open(url);
+    const broken: Migration = {
+      version: later.version,
+      statements: () => ["create table sluice_half (id integer)", "create tabel sluice_other (id integer)"],
+    };
+    await expect(open(url, [...migrations, broken])).rejects.toThrow(/syntax error/);
+    await open(url);
+    await open(url, [...migrations, { ...broken, statements: () => ["create table sluice_half (id integer)"] }]);
+  });
+});
+
+it("needs no right to create anything in PostgreSQL once the schema is there", async () => {
+  const url = await server.createDatabase();
+  await open(url);
+  await server.psql(
+    `create role guest login password 'guest-password';
+     grant select, insert, update, delete on all tables in schema public to guest`,
+    url,
+  );
+  const guest = await open(url.replace(/\/\/.*@/, "//guest:guest-password@"));
+  await guest.change((change) => change.putPolicy(sample.policy()));
+  expect(await guest.read((view) => view.policies())).toHaveLength(1);
+});

@@ -1,0 +1,66 @@
+import type { Database } from "./database.ts";
+import { migrations as allMigrations } from "./migrations/index.ts";
+import type { Migration } from "./migrations/migration.ts";
+import type { PolicyStore } from "./policy-store.ts";
+
+export interface PolicyStoreOptions {
+  /**
+   * `postgres://user:password@host:5432/database` with `sslmode`, `sslrootcert` and the like as `pg` knows them, `sqlite:/a/file`,
+   * or `sqlite::memory:` for one that is gone when it is closed.
+   */
+  readonly url: string;
+  /** What PostgreSQL shows of who is connected. */
+  readonly applicationName?: string | undefined;
+  /** Whether changes are told by NOTIFY, where the server knows that. Absent: yes. */
+  readonly notify?: boolean | undefined;
+  /** How long connecting may take. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** How long the server may take for a statement. */
+  readonly statementTimeoutMs?: number | undefined;
+}
+
+/**
+ * Opens a policy store, and brings its schema to the version that this program knows, also when several do so at once. Rejects
+ * with `PolicyStoreUnavailable` in time, with `SchemaTooNew`, and with a `TypeError` for a URL that is none.
+ */
+export function openPolicyStore(options: PolicyStoreOptions): Promise<PolicyStore> {
+  return openPolicyStoreAt(options, allMigrations);
+}
+
+/** As `openPolicyStore` of a program that knows these migrations. */
+export async function openPolicyStoreAt(
+  options: PolicyStoreOptions,
+  migrations: readonly Migration[],
+): Promise<PolicyStore> {
+  // What it stands on takes a quarter of a second to load, and many who may open a store never do.
+  const [{ createPolicyStore }, { migrate }] = await Promise.all([
+    import("./create-policy-store.ts"),
+    import("./migrate.ts"),
+  ]);
+  const database = await openDatabase(options);
+  try {
+    await migrate(database, migrations);
+  } catch (error) {
+    await database.close();
+    throw error;
+  }
+  return createPolicyStore(database);
+}
+
+async function openDatabase(options: PolicyStoreOptions): Promise<Database> {
+  const { url } = options;
+  if (/^postgres(ql)?:\/\//.test(url)) {
+    const { openPostgres } = await import("./postgres-database.ts");
+    return openPostgres(options);
+  }
+  // `sqlite:///a/file` is as good as `sqlite:/a/file`.
+  const file = url.startsWith("sqlite:") ? url.slice("sqlite:".length).replace(/^\/\//, "") : "";
+  if (file !== "") {
+    const { openSqlite } = await import("./sqlite-database.ts");
+    return openSqlite(file);
+  }
+  // The URL may hold a password, and is not repeated.
+  throw new TypeError(
+    "a policy store's URL begins with postgres:// or postgresql://, or is sqlite: and the path of a file",
+  );
+}

@@ -1,0 +1,258 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { createCertificates, createFaultyProxy, startPostgres, type TestPostgres } from "@sluice/test-servers";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { PolicyStoreUnavailable } from "./errors.ts";
+import { openPolicyStore, type PolicyStoreOptions } from "./open-policy-store.ts";
+import type { PolicyStore } from "./policy-store.ts";
+import { sample } from "./testing/sample-records.ts";
+
+const closing: { close(): Promise<void> }[] = [];
+let server: TestPostgres;
+
+beforeAll(async () => {
+  server = await startPostgres();
+}, 60_000);
+
+afterEach(async () => {
+  await Promise.all(closing.splice(0).map((each) => each.close()));
+});
+
+afterAll(() => server.close());
+
+/** Short timeouts, for tests in which nothing answers. */
+const hasty = { connectTimeoutMs: 500, statementTimeoutMs: 500 };
+
+async function open(url: string, options: Partial<PolicyStoreOptions> = {}): Promise<PolicyStore> {
+  const store = await openPolicyStore({ url, ...options });
+  closing.push(store);
+  return store;
+}
+
+async function openThroughProxy(options: Partial<PolicyStoreOptions> = {}) {
+  const url = await server.createDatabase();
+  const proxy = await createFaultyProxy({ host: "127.0.0.1", port: server.port });
+  const store = await open(url.replace(`:${server.port}/`, `:${proxy.port}/`), options);
+  closing.push(proxy);
+  return { url, proxy, store };
+}
+
+function bump(store: PolicyStore): Promise<number> {
+  return store.change((change) => change.nextGeneration());
+}
+
+describe("a PostgreSQL that is killed and comes back", () => {
+  it("is unavailable meanwhile, and serves the same store again, with all that was acknowledged", async () => {
+    const fragile = await startPostgres();
+    closing.push(fragile);
+    const store = await open(fragile.url);
+    const acknowledged: number[] = [];
+    let stop = false;
+    const refusals: unknown[] = [];
+    const traffic = (async () => {
+      while (!stop) {
+        try {
+          acknowledged.push(await bump(store));
+          await store.read((view) => view.policies());
+        } catch (error) {
+          refusals.push(error);
+          await new Promise((resolve) => setTimeout(resolve, 5));
+        }
+      }
+    })();
+    for (const signal of ["SIGKILL", "SIGINT", "SIGKILL"] as const) {
+      const before = acknowledged.length;
+      await expect.poll(() => acknowledged.length, { timeout: 15_000 }).toBeGreaterThan(before + 3);
+      const refused = refusals.length;
+      await fragile.stop(signal);
+      await expect.poll(() => refusals.length, { timeout: 15_000 }).toBeGreaterThan(refused + 3);
+      await fragile.start();
+    }
+    const before = acknowledged.length;
+    await expect.poll(() => acknowledged.length, { timeout: 15_000 }).toBeGreaterThan(before + 3);
+    stop = true;
+    await traffic;
+    expect(new Set(refusals.map((error) => (error as Error).name))).toEqual(new Set(["PolicyStoreUnavailable"]));
+    // Ascending, and the last one is what is there: nothing acknowledged is lost, and nothing was done twice.
+    expect(acknowledged).toEqual([...new Set(acknowledged)].toSorted((one, other) => one - other));
+    expect((await store.readPulse()).generation).toBe(acknowledged.at(-1));
+  }, 60_000);
+
+  it("is unavailable, and ends nobody else, when it says good-bye together with its welcome", async () => {
+    const message = (type: string, body: Buffer): Buffer => {
+      const head = Buffer.alloc(5);
+      head.write(type);
+      head.writeInt32BE(body.length + 4, 1);
+      return Buffer.concat([head, body]);
+    };
+    const welcome = [message("R", Buffer.alloc(4)), message("Z", Buffer.from("I"))];
+    const goodbye = message("E", Buffer.from("SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0"));
+    const doomed = createServer((socket) => {
+      socket.on("error", () => undefined);
+      socket.once("data", () => socket.end(Buffer.concat([...welcome, goodbye])));
+    });
+    await once(doomed.listen(0, "127.0.0.1"), "listening");
+    const { port } = doomed.address() as AddressInfo;
+    await expect(open(`postgres://127.0.0.1:${port}/x`)).rejects.toThrow(PolicyStoreUnavailable);
+    doomed.close();
+  });
+
+  it("is unavailable to those who open it", async () => {
+    const gone = await startPostgres();
+    closing.push(gone);
+    await gone.stop("SIGKILL");
+    const error = await open(gone.url).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(PolicyStoreUnavailable);
+    expect((error as Error).message).toContain(`127.0.0.1:${gone.port}`);
+  });
+});
+
+describe("a network to PostgreSQL that fails", () => {
+  it("loses the answer to a commit: the change is done once, and whoever asked is told that nobody knows", async () => {
+    const { url, proxy, store } = await openThroughProxy();
+    const lost = store.change(async (change) => {
+      const generation = await change.nextGeneration();
+      await change.putPolicy(sample.policy());
+      proxy.dropRepliesOnce();
+      return generation;
+    });
+    await expect(lost).rejects.toThrow(PolicyStoreUnavailable);
+    await expect(lost).rejects.toThrow(/whether the last change was made is not known/);
+    const direct = await open(url);
+    await expect.poll(async () => (await direct.readPulse()).generation).toBe(1);
+    expect(await bump(store)).toBe(2);
+  });
+
+  it("breaks before a commit: nothing is done", async () => {
+    const { url, proxy, store } = await openThroughProxy();
+    const broken = store.change(async (change) => {
+      await change.nextGeneration();
+      proxy.resetAll();
+      await change.putPolicy(sample.policy());
+    });
+    await expect(broken).rejects.toThrow(PolicyStoreUnavailable);
+    await expect(broken).rejects.not.toThrow(/not known/);
+    const direct = await open(url);
+    expect((await direct.readPulse()).generation).toBe(0);
+    expect(await bump(store)).toBe(1);
+  });
+
+  it("swallows everything: whatever is asked is answered in time, and works again afterwards", async () => {
+    const { proxy, store } = await openThroughProxy(hasty);
+    await bump(store);
+    proxy.blackhole();
+    const asked = [
+      store.readPulse(),
+      store.read((view) => view.policies()),
+      bump(store),
+      store.note((note) => note.putNode(sample.node())),
+      store.lead("n1", 1_000),
+      bump(store),
+    ];
+    for (const each of asked) await expect(each).rejects.toThrow(PolicyStoreUnavailable);
+    proxy.heal();
+    await expect.poll(() => bump(store).catch(() => 0), { timeout: 15_000 }).toBe(2);
+  });
+
+  it("swallows everything while a store is opened, or closed", async () => {
+    const { proxy, store } = await openThroughProxy(hasty);
+    await store.readPulse();
+    proxy.blackhole();
+    const url = `postgres://sluice:${server.password}@127.0.0.1:${proxy.port}/postgres`;
+    await expect(open(url, hasty)).rejects.toThrow(PolicyStoreUnavailable);
+    await store.close();
+  });
+
+  it("takes away a node in the middle of a change, which holds up others' changes for a moment only", async () => {
+    const { url, proxy, store } = await openThroughProxy(hasty);
+    const direct = await open(url, hasty);
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let holds = false;
+    const vanished = store.change(async (change) => {
+      await change.nextGeneration();
+      proxy.blackhole();
+      holds = true;
+      await held;
+    });
+    vanished.catch(() => undefined);
+    await expect.poll(() => holds).toBe(true);
+    await expect.poll(() => bump(direct).catch(() => 0), { timeout: 15_000 }).toBe(1);
+    release();
+    await expect(vanished).rejects.toThrow(PolicyStoreUnavailable);
+    expect((await direct.readPulse()).generation).toBe(1);
+  });
+});
+
+describe("changes of several nodes", () => {
+  it("leave a connection for what is looked at meanwhile, however many wait for another node's", async () => {
+    const url = await server.createDatabase();
+    const [holder, waiting] = [await open(url), await open(url)];
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let holds = false;
+    const holding = holder.change(async (change) => {
+      await change.nextGeneration();
+      holds = true;
+      await held;
+    });
+    await expect.poll(() => holds).toBe(true);
+    const changes = Array.from({ length: 12 }, () => bump(waiting));
+    for (let look = 0; look < 20; look += 1) expect((await waiting.readPulse()).generation).toBe(0);
+    release();
+    await holding;
+    expect((await Promise.all(changes)).toSorted((one, other) => one - other)).toEqual(
+      Array.from({ length: 12 }, (_, index) => index + 2),
+    );
+  });
+});
+
+describe("what is told of a PostgreSQL", () => {
+  it("is where it is, and never a password", async () => {
+    const url = await server.createDatabase();
+    const store = await open(url, { applicationName: "sluice-test" });
+    expect(store.where).toMatch(/^postgres:\/\/127\.0\.0\.1:\d+\/test_\d+$/);
+    await store.readPulse();
+    const shown = await server.psql("select count(*) from pg_stat_activity where application_name = 'sluice-test'");
+    expect(Number(shown)).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ["a wrong password", (url: string) => url.replace(/:[^:@]*@/, ":a-wrong-secret@"), PolicyStoreUnavailable],
+    ["no such database", (url: string) => `${url}-gone`, PolicyStoreUnavailable],
+    ["a port that is none", (url: string) => url.replace(/@.*/, "@127.0.0.1:a-wrong-secret/x"), TypeError],
+    ["a certificate that is not there", (url: string) => `${url}?sslrootcert=/none/ca.crt`, TypeError],
+    ["a server without TLS", (url: string) => `${url}?sslmode=verify-full`, PolicyStoreUnavailable],
+    ["another protocol", (url: string) => url.replace("postgres:", "mysql:"), TypeError],
+  ])("is what is wrong with %s", async (_what, spoil, kind) => {
+    const error = (await open(spoil(server.url), hasty).catch((thrown: unknown) => thrown)) as Error;
+    expect(error).toBeInstanceOf(kind);
+    const told = [error.message, error.stack, JSON.stringify(error), String(error.cause)].join("\n");
+    expect(told).not.toContain(server.password);
+    expect(told).not.toContain("a-wrong-secret");
+  });
+});
+
+it("speaks TLS to a PostgreSQL whose authority is named in the URL, and to no other", async () => {
+  const certificates = await createCertificates();
+  const secure = await startPostgres({ tls: certificates });
+  closing.push(secure, certificates);
+  const store = await open(`${secure.url}?sslmode=verify-full&sslrootcert=${certificates.ca}`);
+  await store.readPulse();
+  expect(await secure.psql("select count(*) > 0 from pg_stat_ssl where ssl")).toBe("t");
+  await expect(open(`${secure.url}?sslmode=verify-full`)).rejects.toThrow(PolicyStoreUnavailable);
+});
+
+it("gives back numbers as numbers, and refuses those beyond 2^53", async () => {
+  const url = await server.createDatabase();
+  const store = await open(url);
+  await store.change((change) => change.putPolicy(sample.policy({ changedMs: Number.MAX_SAFE_INTEGER })));
+  expect((await store.read((view) => view.policy("login")))?.changedMs).toBe(Number.MAX_SAFE_INTEGER);
+  await server.psql("update sluice_policies set changed_ms = 9007199254740993", url);
+  await expect(store.read((view) => view.policy("login"))).rejects.toThrow(/9007199254740993, which is beyond 2\^53/);
+  expect((await store.readPulse()).generation).toBe(0);
+});

@@ -1,0 +1,223 @@
+import { closeSync, mkdirSync, openSync } from "node:fs";
+import path from "node:path";
+import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import { setImmediate as nextRound, setTimeout as sleep } from "node:timers/promises";
+import {
+  DummyDriver,
+  type Expression,
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  sql,
+} from "kysely";
+import { type Answer, type Database, MetAnother, type OpenTransaction, type TransactionMode } from "./database.ts";
+import { PolicyStoreUnavailable } from "./errors.ts";
+import type { Tables } from "./tables.ts";
+import { Turns } from "./turns.ts";
+
+const turnWithinMs = 10_000;
+const openWithinMs = 10_000;
+const openPauseMs = 20;
+/** How long statements may follow one another before the rest of the process has a turn. */
+const maxStretchMs = 5;
+const rowsAtOnce = 256;
+
+/** What SQLite's primary result codes mean here. */
+const busyCodes = new Set([5, 6]);
+const unavailableCodes = new Map([
+  [3, "it may not be opened"],
+  [7, "out of memory"],
+  [8, "it is read-only"],
+  [10, "it cannot be read or written"],
+  [11, "it is damaged"],
+  [13, "the disk is full"],
+  [14, "it cannot be opened"],
+  [15, "its locks cannot be had"],
+  [26, "it is not an SQLite database"],
+]);
+
+/**
+ * An SQLite file, or with `:memory:` one that is gone when it is closed. Several processes may have it open. Its one connection
+ * is synchronous, so transactions take turns on it. Another process that writes is waited for by asking again, and not inside of
+ * SQLite, which would hold up everything that this process does.
+ */
+export async function openSqlite(file: string): Promise<Database> {
+  const { DatabaseSync } = await import("node:sqlite");
+  const memory = file === ":memory:";
+  const where = memory ? "sqlite::memory:" : `sqlite:${path.resolve(file)}`;
+  if (!memory) createFile(path.resolve(file), where);
+  let connection: DatabaseSync | undefined;
+  try {
+    connection = new DatabaseSync(memory ? file : path.resolve(file), { timeout: 0 });
+    await prepare(connection);
+  } catch (error) {
+    if (connection?.isOpen === true) connection.close();
+    throw translate(error, where);
+  }
+  return new SqliteFile(connection, where);
+}
+
+/**
+ * For its owner alone, and its folder if that is new. One that is there is not opened: closing it would let go of the locks that
+ * another connection of this process holds on it.
+ */
+function createFile(file: string, where: string): void {
+  try {
+    mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
+    closeSync(openSync(file, "wx", 0o600));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return;
+    throw new PolicyStoreUnavailable(`the policy store ${where} cannot be created: ${(error as Error).message}`);
+  }
+}
+
+/** Readers and a writer beside one another. Whoever opens the file at the same moment is waited for. */
+async function prepare(connection: DatabaseSync): Promise<void> {
+  const deadlineMs = performance.now() + openWithinMs;
+  for (;;) {
+    try {
+      connection.exec("pragma journal_mode = wal; pragma synchronous = full");
+      return;
+    } catch (error) {
+      if (!busyCodes.has(primaryCode(error)) || performance.now() > deadlineMs) throw error;
+      await sleep(Math.random() * openPauseMs);
+    }
+  }
+}
+
+class SqliteFile implements Database {
+  readonly kind = "sqlite";
+  readonly where: string;
+  readonly textType = "text";
+  readonly notifies = false;
+  readonly tables: Kysely<Tables>;
+  readonly #connection: DatabaseSync;
+  readonly #turns: Turns;
+
+  constructor(connection: DatabaseSync, where: string) {
+    this.#connection = connection;
+    this.where = where;
+    this.#turns = new Turns(`the policy store ${where}`);
+    this.tables = new Kysely<Tables>({
+      dialect: {
+        createAdapter: () => new SqliteAdapter(),
+        createDriver: () => new DummyDriver(),
+        createIntrospector: (db) => new SqliteIntrospector(db),
+        createQueryCompiler: () => new SqliteQueryCompiler(),
+      },
+    });
+  }
+
+  /** Everybody who has the file open is on one machine. */
+  nowMs(): Expression<number> {
+    return sql<number>`${Date.now()}`;
+  }
+
+  async begin(mode: TransactionMode): Promise<OpenTransaction> {
+    const endTurn = await this.#turns.take(turnWithinMs);
+    // Nothing here waits for anything outside, so that without this a caller who asks again and again would keep out all others.
+    await nextRound();
+    const writes = mode !== "look" && mode !== "read";
+    try {
+      if (!this.#connection.isOpen) throw new PolicyStoreUnavailable(`the policy store ${this.where} is closed`);
+      // A change is on disk when it is told. What is noted outlives the process, and if the power fails its last moments may be lost.
+      if (writes) this.#connection.exec(`pragma synchronous = ${mode === "note" ? "normal" : "full"}`);
+      if (mode !== "look") this.#connection.exec(writes ? "begin immediate" : "begin");
+    } catch (error) {
+      endTurn();
+      throw translate(error, this.where);
+    }
+    return new SqliteTransaction(this.#connection, this.where, writes, endTurn);
+  }
+
+  lacksTable(error: unknown): boolean {
+    return primaryCode(error) === 1 && (error as Error).message.startsWith("no such table");
+  }
+
+  async close(): Promise<void> {
+    const endTurn = await this.#turns.take(turnWithinMs).catch(() => () => undefined);
+    if (this.#connection.isOpen) this.#connection.close();
+    endTurn();
+  }
+}
+
+class SqliteTransaction implements OpenTransaction {
+  readonly #connection: DatabaseSync;
+  readonly #where: string;
+  readonly #writes: boolean;
+  readonly #endTurn: () => void;
+  #over = false;
+  #stretchBeganMs = performance.now();
+
+  constructor(connection: DatabaseSync, where: string, writes: boolean, endTurn: () => void) {
+    this.#connection = connection;
+    this.#where = where;
+    this.#writes = writes;
+    this.#endTurn = endTurn;
+  }
+
+  async ask(statement: string, parameters: readonly unknown[]): Promise<Answer> {
+    await this.#letOthers();
+    try {
+      const prepared = this.#connection.prepare(statement);
+      const values = parameters as readonly SQLInputValue[];
+      if (prepared.columns().length > 0) return { rows: await this.#readRows(prepared, values), changed: 0 };
+      return { rows: [], changed: Number(prepared.run(...values).changes) };
+    } catch (error) {
+      throw translate(error, this.#where);
+    }
+  }
+
+  /** Long lists are read in stretches; where something is written too, at once, because that could be what is being read. */
+  async #readRows(prepared: StatementSync, values: readonly SQLInputValue[]): Promise<readonly unknown[]> {
+    if (this.#writes) return prepared.all(...values);
+    const rows: unknown[] = [];
+    for (const row of prepared.iterate(...values)) {
+      rows.push(row);
+      if (rows.length % rowsAtOnce === 0) await this.#letOthers();
+    }
+    return rows;
+  }
+
+  /** The rest of the process has its turn, if it was kept waiting for long enough. */
+  async #letOthers(): Promise<void> {
+    if (performance.now() - this.#stretchBeganMs <= maxStretchMs) return;
+    await nextRound();
+    this.#stretchBeganMs = performance.now();
+    if (this.#over)
+      throw new Error("a transaction of the policy store ended before a statement that nobody waited for");
+  }
+
+  async commit(): Promise<void> {
+    this.#over = true;
+    try {
+      if (this.#connection.isTransaction) this.#connection.exec("commit");
+    } catch (error) {
+      throw translate(error, this.#where);
+    }
+    this.#endTurn();
+  }
+
+  async rollback(): Promise<void> {
+    this.#over = true;
+    try {
+      if (this.#connection.isOpen && this.#connection.isTransaction) this.#connection.exec("rollback");
+    } catch {
+      // SQLite has undone it already.
+    }
+    this.#endTurn();
+  }
+}
+
+/** Low bits of what SQLite says; the others tell details. */
+function primaryCode(error: unknown): number {
+  return ((error as { readonly errcode?: number }).errcode ?? 0) & 0xff;
+}
+
+function translate(error: unknown, where: string): unknown {
+  const code = primaryCode(error);
+  if (busyCodes.has(code)) return new MetAnother("another process writes to it");
+  const why = unavailableCodes.get(code);
+  return why === undefined ? error : new PolicyStoreUnavailable(`the policy store ${where} cannot be used: ${why}`);
+}

@@ -1,0 +1,125 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, vi } from "vitest";
+import { type Sluice, startSluice } from "../restart/start-sluice.ts";
+
+/** Two cores that others use as well: what takes a moment may take many. */
+export const patience = { timeout: 60_000, interval: 25 };
+
+/** Several servers in processes of their own that share a policy store. */
+export interface Fleet {
+  readonly folder: string;
+  readonly nodes: readonly Sluice[];
+  /** Starts another one, after those before. */
+  start(name: string, ...args: readonly string[]): Promise<Sluice>;
+  close(): Promise<void>;
+}
+
+export async function createFleet(env: Readonly<Record<string, string>>): Promise<Fleet> {
+  const folder = await mkdtemp(join(tmpdir(), "sluice-fleet-"));
+  const nodes: Sluice[] = [];
+  return {
+    folder,
+    nodes,
+    async start(name, ...args): Promise<Sluice> {
+      const own = {
+        SLUICE_NODE_NAME: name,
+        SLUICE_POLICY_SNAPSHOT: join(folder, `${name}.snapshot`),
+        SLUICE_ADMIN_TOKEN_FILE: join(folder, "admin-token"),
+        // Most of what a start takes is compiling, which one process can do for the others.
+        NODE_COMPILE_CACHE: join(folder, "compiled"),
+      };
+      const node = await startSluice({ ...own, ...env }, ...args);
+      nodes.push(node);
+      return node;
+    },
+    async close(): Promise<void> {
+      await Promise.all(nodes.map((node) => node.kill()));
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+}
+
+/** Asks the control plane of one node, as the first admin. */
+export async function steer(
+  { admin }: Sluice,
+  { folder }: Pick<Fleet, "folder">,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<Answer> {
+  const token = (await readFile(join(folder, "admin-token"), "utf8")).trim();
+  const isText = typeof body === "string";
+  const response = await fetch(`${admin}/api/v1${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(body === undefined ? {} : { "content-type": isText ? "application/yaml" : "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text.startsWith("{") ? (JSON.parse(text) as Answer["body"]) : { text } };
+}
+
+/** Steers, and expects that it is done. */
+export async function steerWell(...args: Parameters<typeof steer>): Promise<Answer["body"]> {
+  const { status, body } = await steer(...args);
+  expect(status, JSON.stringify(body)).toBeLessThan(300);
+  return body;
+}
+
+export const policyOf = (id: string, limit: number): Record<string, unknown> => ({
+  id,
+  match: { endpoint: `/${id}` },
+  limits: [{ by: ["user"], algorithm: "fixed_window", windows: [`${limit}/h`] }],
+  on_failure: "open",
+});
+
+/** Two policies in one change, with the same limit. */
+export const bothOf = (limit: number): string =>
+  JSON.stringify({ policies: [policyOf("p", limit), policyOf("q", limit)] });
+
+/** What a node decides of a request, without taking anything. */
+export async function decide({ http }: Sluice, policy = "p", user = "u"): Promise<Record<string, unknown>> {
+  const response = await fetch(`${http}/v1/check`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ dimensions: { user, endpoint: `/${policy}` }, preview: true }),
+  });
+  return (await response.json()) as Record<string, unknown>;
+}
+
+export async function statusOf({ http }: Sluice): Promise<{
+  readonly status: string;
+  readonly detail?: string;
+  readonly store: Record<string, unknown>;
+}> {
+  return (await (await fetch(`${http}/v1/status`)).json()) as Awaited<ReturnType<typeof statusOf>>;
+}
+
+/** The limits that a node decides by, all of one moment. */
+export async function limitsOn({ http }: Sluice): Promise<Record<string, number>> {
+  const response = await fetch(`${http}/v1/policies`);
+  const { policies } = (await response.json()) as {
+    policies: { id: string; limits: { windows: { limit: number }[] }[] }[];
+  };
+  return Object.fromEntries(policies.map(({ id, limits: [limit] }) => [id, limit?.windows[0]?.limit ?? 0]));
+}
+
+/** Resolves when each of these nodes decides so. */
+export async function untilAll(
+  nodes: readonly Sluice[],
+  expected: Readonly<Record<string, unknown>>,
+  policy = "p",
+): Promise<void> {
+  await vi.waitFor(async () => {
+    for (const node of nodes) expect(await decide(node, policy)).toMatchObject(expected);
+  }, patience);
+}

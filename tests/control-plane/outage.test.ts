@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { startPostgres, startServer, type TestPostgres, type TestServer } from "@sluice/test-servers";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { Sluice } from "../restart/start-sluice.ts";
+import { bothOf, createFleet, decide, type Fleet, patience, statusOf, steer, steerWell, untilAll } from "./fleet.ts";
+
+let postgres: TestPostgres;
+let valkey: TestServer;
+let fleet: Fleet;
+/** The one that people talk to, and one that only decides. */
+let steering: Sluice;
+let deciding: Sluice;
+
+beforeAll(async () => {
+  [postgres, valkey] = await Promise.all([startPostgres(), startServer({ flavor: "valkey" })]);
+  fleet = await createFleet({ SLUICE_STORE_URL: postgres.url, SLUICE_REDIS_URL: valkey.url, SLUICE_STORE_GRACE: "3s" });
+  steering = await fleet.start("steering");
+  deciding = await fleet.start("deciding", "--admin-port", "off");
+  await steerWell(steering, fleet, "POST", "/import", bothOf(1));
+  await untilAll([steering, deciding], { limit: 1 });
+}, 180_000);
+
+afterAll(async () => {
+  await fleet?.close();
+  await Promise.all([postgres?.close(), valkey?.close()]);
+});
+
+const storeOf = async (node: Sluice): Promise<Record<string, unknown>> => (await statusOf(node)).store;
+
+describe("a fleet whose store and control plane fail", () => {
+  it("goes on deciding when the control plane is killed, and hears of the next one", async () => {
+    await steering.kill();
+    expect(await decide(deciding)).toMatchObject({ allowed: true, limit: 1 });
+    steering = await fleet.start("steering");
+    await steerWell(steering, fleet, "POST", "/import", bothOf(2));
+    await untilAll([steering, deciding], { limit: 2 });
+  }, 120_000);
+
+  it("goes on deciding when PostgreSQL is killed, is ready, and says for how long it was away", async () => {
+    await postgres.stop("SIGKILL");
+    await vi.waitFor(async () => expect((await storeOf(deciding)).state).toBe("away"), patience);
+    expect(await deciding.isReady()).toBe(true);
+    expect(await statusOf(deciding)).toMatchObject({
+      status: "degraded",
+      detail: expect.stringContaining("the policy store cannot be reached, so its generation"),
+    });
+    expect(await decide(deciding)).toMatchObject({ allowed: true, limit: 2 });
+    const { status, body } = await steer(steering, fleet, "POST", "/import", bothOf(3));
+    expect([status, body.code]).toEqual([503, "policy_store_unavailable"]);
+    await vi.waitFor(async () => expect((await storeOf(deciding)).state).toBe("expired"), patience);
+    expect(deciding.log).toContain("out of reach for longer than its grace");
+    expect(await deciding.isReady()).toBe(true);
+    expect(await decide(deciding)).toMatchObject({ allowed: true, limit: 2 });
+  }, 120_000);
+
+  it("restarts warm meanwhile, and says so", async () => {
+    await deciding.kill();
+    deciding = await fleet.start("deciding", "--admin-port", "off");
+    expect(await deciding.isReady()).toBe(true);
+    expect(await decide(deciding)).toMatchObject({ allowed: true, limit: 2 });
+    expect(await storeOf(deciding)).toMatchObject({ source: "snapshot", state: expect.stringMatching(/away|expired/) });
+    expect(deciding.log).toContain("the policies that were kept of it decide");
+    await expect(fleet.start("new")).rejects.toThrow("with --policy-snapshot a server that has once been started");
+  }, 120_000);
+
+  it("catches up when PostgreSQL is back", async () => {
+    await postgres.start();
+    await vi.waitFor(async () => {
+      expect(await storeOf(steering)).toMatchObject({ state: "current" });
+      expect(await storeOf(deciding)).toMatchObject({ state: "current", source: "store" });
+    }, patience);
+    await steerWell(steering, fleet, "POST", "/import", bothOf(4));
+    await untilAll([steering, deciding], { limit: 4 });
+    await vi.waitFor(
+      async () => expect((await storeOf(deciding)).push).toEqual({ kind: "postgres", connected: true }),
+      patience,
+    );
+  }, 120_000);
+
+  it("obeys a kill switch until it ends, with control plane and store gone", async () => {
+    await steerWell(steering, fleet, "PUT", "/kill-switch", { mode: "closed", for_ms: 8_000, why: "a drill" });
+    await untilAll([deciding], { allowed: false, degraded: "kill_switch" });
+    const { until_ms: untilMs } = (await storeOf(deciding)).kill_switch as { until_ms: number };
+    await Promise.all([steering.kill(), postgres.stop("SIGKILL")]);
+    for (let over = false; !over; await sleep(5)) {
+      const askedMs = Date.now();
+      const { allowed } = await decide(deciding);
+      if (Date.now() < untilMs) expect(allowed).toBe(false);
+      over = askedMs >= untilMs;
+      if (over) expect(allowed).toBe(true);
+    }
+    expect((await storeOf(deciding)).kill_switch).toBeUndefined();
+  }, 120_000);
+});
