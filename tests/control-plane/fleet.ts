@@ -16,7 +16,10 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-export async function createFleet(env: Readonly<Record<string, string>>): Promise<Fleet> {
+export async function createFleet(
+  env: Readonly<Record<string, string>>,
+  startOne: typeof startSluice = startSluice,
+): Promise<Fleet> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-fleet-"));
   const nodes: Sluice[] = [];
   return {
@@ -30,7 +33,7 @@ export async function createFleet(env: Readonly<Record<string, string>>): Promis
         // Most of what a start takes is compiling, which one process can do for the others.
         NODE_COMPILE_CACHE: join(folder, "compiled"),
       };
-      const node = await startSluice({ ...own, ...env }, ...args);
+      const node = await startOne({ ...own, ...env }, ...args);
       nodes.push(node);
       return node;
     },

@@ -57,6 +57,15 @@ describe("changes reach every node", () => {
     expect(await metricOf(nodes[1]!, "sluice_store_pushes_total")).toBeGreaterThan(0);
   }, 120_000);
 
+  it("that shares nothing with the others but a file", async () => {
+    fleet = await createFleet({ SLUICE_PUSH: "auto" });
+    const store = ["--store", `sqlite:${join(fleet.folder, "store.db")}`];
+    const nodes = [await fleet.start("one", ...store), await fleet.start("two", ...store)];
+    expect((await statusOf(nodes[1]!)).store.push).toEqual({ kind: "process", connected: true });
+    await playThrough(nodes);
+    expect(await metricOf(nodes[1]!, "sluice_store_found_by_looking_total")).toBeGreaterThan(0);
+  }, 120_000);
+
   it("of several workers, each of which is a node", async () => {
     const url = await postgres.createDatabase();
     fleet = await createFleet({ SLUICE_STORE_URL: url, SLUICE_REDIS_URL: valkey.url, SLUICE_REDIS_PREFIX: "workers" });
@@ -76,6 +85,14 @@ describe("changes reach every node", () => {
       expect(nodes.map((node) => node.generation)).toEqual([generation, generation]);
     }, patience);
     for (let i = 0; i < 20; i++) expect(await decide(server)).toMatchObject({ limit: 1 });
+    await steerWell(server, fleet, "PUT", "/kill-switch", { mode: "closed", for_ms: 3_600_000, why: "a drill" });
+    await vi.waitFor(async () => {
+      const { nodes } = (await steerWell(server, fleet, "GET", "/nodes")) as {
+        nodes: { details: { kill_switch?: string } }[];
+      };
+      expect(nodes.map(({ details }) => details.kill_switch)).toEqual(["closed", "closed"]);
+    }, patience);
+    for (let i = 0; i < 20; i++) expect(await decide(server)).toMatchObject({ allowed: false });
   }, 120_000);
 });
 

@@ -30,8 +30,17 @@ interface Listening {
   readonly admin: readonly string[];
 }
 
-export async function startSluice(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Sluice> {
-  const child = spawn(process.execPath, ["-C", "source", main, "serve", "--log-format", "json", ...args], {
+export function startSluice(env: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Sluice> {
+  return startProgram(env, main, "serve", "--log-format", "json", ...args);
+}
+
+/** The same with another program, which logs where it listens. */
+export async function startProgram(
+  env: Readonly<Record<string, string>>,
+  program: string,
+  ...args: readonly string[]
+): Promise<Sluice> {
+  const child = spawn(process.execPath, ["-C", "source", program, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
     env: {

@@ -35,15 +35,15 @@ import type {
   SnapshotInfo,
   TogetherOptions,
 } from "./limiter.ts";
-import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
+import type { CompiledLimit, CompiledPolicy, CompiledWindow } from "./match/compiled.ts";
 import { candidatesFor } from "./match/find-candidates.ts";
 import { onlyGivenLimit } from "./match/given-limits.ts";
-import { joinsTrialAt } from "./match/in-rollout.ts";
+import { isOnTrial, joinsTrialAt } from "./match/in-rollout.ts";
 import { joinResolutions } from "./match/join-resolutions.ts";
 import { type Refusal, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
-import type { PolicySet } from "./policy/policy.ts";
+import type { Policy, PolicySet, Trial } from "./policy/policy.ts";
 import { type CheckRequest, maxBlockMs } from "./request/check-request.ts";
 import { rawDimension, readDimension } from "./request/read-dimension.ts";
 import { validateRequest } from "./request/validate-request.ts";
@@ -258,6 +258,8 @@ class SluiceLimiter implements Limiter {
 
   async charge(request: CheckRequest): Promise<void> {
     validateRequest(request, "charged");
+    // What passes uncounted is not charged later either: it would be owed when policies decide again.
+    if ((request.cost ?? 1) > 0 && this.forced?.mode === "open") return;
     const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
     const { limits } = resolution;
     if (limits.length === 0) return;
@@ -393,10 +395,19 @@ class SluiceLimiter implements Limiter {
 
   #tellTrials(
     { dimensions = noDimensions }: CheckRequest,
-    { applied, limits, refusals }: Resolution,
+    { applied, aside, limits, refusals }: Resolution,
     answer: TakeAnswer | undefined,
   ): void {
+    if (aside.length === 0 && applied.every(({ policy }) => policy.trial === undefined)) return;
     const refused = isRefused(refusals);
+    const tell = (policy: Policy, trial: Trial, denied: boolean): void =>
+      this.#onTrial!(policy, joinsTrialAt(policy, trial, dimensions), denied);
+    // A version that does not match passes what the other one is asked about: else neither could be held against the other.
+    if (!refused)
+      for (const { policy } of findPassing(this.#snapshot, applied, aside)) {
+        const { trial } = policy;
+        if (trial !== undefined && isOnTrial(policy, trial, dimensions)) tell(policy, trial, false);
+      }
     for (const { policy } of applied) {
       if (policy.trial === undefined) continue;
       const refusing = refusals.some((refusal) => refusal.policy.policy === policy);
@@ -404,7 +415,7 @@ class SluiceLimiter implements Limiter {
       if (refused && !refusing) continue;
       const denied =
         refusing || limits.some(({ limit }, i) => limit.policy === policy && answer?.outcomes[i]?.fits !== "now");
-      this.#onTrial!(policy, joinsTrialAt(policy, policy.trial, dimensions), denied);
+      tell(policy, policy.trial, denied);
     }
   }
 
@@ -592,4 +603,18 @@ function shadowRefusals(refusals: readonly Refusal[]): readonly ShadowDenial[] {
       reason,
       retryAfterMs: undefined,
     }));
+}
+
+/** Versions on trial that do not match a request which their other version does. */
+function findPassing(
+  snapshot: Snapshot,
+  applied: readonly CompiledPolicy[],
+  aside: readonly CompiledPolicy[],
+): readonly CompiledPolicy[] {
+  const matching = [...applied, ...aside].filter(({ policy }) => policy.trial !== undefined);
+  const others = new Set(matching.flatMap(({ policy }) => snapshot.findPolicy(policy.id)));
+  // By side: the snapshot may be another one than the request was resolved by.
+  const isMatching = ({ policy: { id, trial } }: CompiledPolicy): boolean =>
+    matching.some(({ policy }) => policy.id === id && policy.trial?.side === trial?.side);
+  return [...others].filter((one) => !isMatching(one));
 }

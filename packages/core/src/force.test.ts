@@ -29,6 +29,26 @@ describe("forcing every decision", () => {
     expect(limiter.checkSync(user).allowed).toBe(false);
   });
 
+  it("leaves nobody in debt for what passed while it was open, and gives back what was taken before", async () => {
+    const { clock, limiter } = onClock();
+    const { receipt } = limiter.checkSync({ ...user, receipt: true });
+    limiter.force({ mode: "open", untilMs: clock.epochMs() + 60_000 });
+    await limiter.charge({ ...user, cost: 100 });
+    await limiter.charge(user);
+    expect(await limiter.give(receipt!)).toBe(true);
+    await expect(limiter.charge({ ...user, cost: 0 })).rejects.toThrow("cost");
+    limiter.force(undefined);
+    expect(limiter.checkSync(user).allowed).toBe(true);
+  });
+
+  it("charges for what passed before it closed", async () => {
+    const { clock, limiter } = onClock();
+    limiter.force({ mode: "closed", untilMs: clock.epochMs() + 60_000 });
+    await limiter.charge(user);
+    limiter.force(undefined);
+    expect(limiter.checkSync(user).allowed).toBe(false);
+  });
+
   it("denies everything, until it ends, also what no policy limits", () => {
     const { clock, limiter } = onClock();
     limiter.force({ mode: "closed", untilMs: clock.epochMs() + 60_000 });

@@ -18,7 +18,8 @@ export interface LimiterOptions {
   readonly previewCacheMs?: number;
   /**
    * Hears of each decision by a policy that two versions of are in force (`Policy.trial`): by which, of a subject that joins the
-   * trial at which step, and whether that version denies. Previews, replays and what counters could not be asked for are left out.
+   * trial at which step, and whether that version denies. A version that does not match passes what its other one matches, and
+   * is heard of as well. Previews, replays and what counters could not be asked for are left out.
    */
   readonly onTrial?: ((policy: Policy, step: number, denied: boolean) => void) | undefined;
   /** Hears of every preview that was answered from memory. */
@@ -90,7 +91,7 @@ export interface Limiter {
   usePolicies(policies: PolicySet | Readonly<Record<string, unknown>>): SnapshotInfo;
   /**
    * Decides every check alike until then, without asking policies or counters; undefined: as policies say again. It ends by
-   * itself, whatever becomes of the clock: never later than it would from now.
+   * itself, whatever becomes of the clock: never later than it would from now. While it is open, charges are not counted either.
    */
   force(forced: ForcedDecisions | undefined): void;
   /** Undefined from the moment that it ends. */

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ManualClock } from "./clock.ts";
 import { createLimiter } from "./create-limiter.ts";
 import type { Limiter } from "./limiter.ts";
+import { inRollout } from "./match/in-rollout.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
 import type { Policy, PolicySet, Trial } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
@@ -197,6 +198,56 @@ describe("who listens to trials", () => {
     await limiter.checkTogether(users.map((user) => ({ dimensions: { user } })));
     const counts = [0, 1, 2, 3].map((step) => told.filter((one) => one === step).length / (2 * users.length));
     for (const [i, share] of [0.01, 0.09, 0.4, 0.5].entries()) expect(Math.abs(counts[i]! - share)).toBeLessThan(0.03);
+  });
+
+  it("hears of every request that either version matches, so that both are asked about the same", () => {
+    const narrow = written("1/m", { match: { endpoint: "/a" } });
+    const wide = written("1/m", { match: { endpoint: "/**" } });
+    for (const [old, next] of [
+      [narrow, wide],
+      [wide, narrow],
+    ] as const)
+      for (const shadow of [false, true]) {
+        const told: string[] = [];
+        const limiter = createLimiter({
+          policies: onTrial(old, next, { percent: 50, steps: [50, 100], shadow }),
+          onTrial: ({ version }, step, denied) => told.push(`${version} ${step} ${denied}`),
+        });
+        const ask = (user: string, endpoint: string): readonly string[] => {
+          told.length = 0;
+          limiter.checkSync({ dimensions: { user, endpoint } });
+          return [...told];
+        };
+        for (const user of users.slice(0, 50)) {
+          const step = inRollout("p", user, 50) ? 0 : 1;
+          const sides = [...(shadow || step === 1 ? [1] : []), ...(step === 0 ? [2] : [])];
+          const all = (denied: boolean) => sides.map((version) => `${version} ${step} ${denied}`);
+          expect(ask(user, "/b").toSorted(), "one of them matches").toEqual(all(false));
+          const isNarrow = (version: number) => (version === 1 ? old : next) === narrow;
+          const again = sides.map((version) => `${version} ${step} ${!isNarrow(version)}`);
+          expect(ask(user, "/b").toSorted(), "one of them limits").toEqual(again);
+          expect(ask(user, "/a").toSorted(), "both match").toEqual(again);
+        }
+      }
+  });
+
+  it("hears nothing of a request that another policy decides in place of either version", () => {
+    const told: unknown[] = [];
+    const narrow = written("1/m", { match: { endpoint: "/a" } });
+    const wide = written("1/m", { match: { endpoint: "/**" } });
+    const set = onTrial(narrow, wide, { percent: 0 });
+    const { policies } = parsePolicies({
+      policies: [
+        { id: "p", limits: [{ by: ["user"], windows: ["1/m"] }] },
+        { id: "vip", match: { endpoint: "/b" }, unlimited: true, replaces: ["p"] },
+      ],
+    });
+    const limiter = createLimiter({
+      policies: { ...set, policies: [...set.policies, policies.find(({ id }) => id === "vip")!] },
+      onTrial: (...all) => told.push(all),
+    });
+    limiter.checkSync({ dimensions: { user: "u", endpoint: "/b" } });
+    expect(told).toEqual([]);
   });
 
   it("hears nothing where only one version is in force", () => {

@@ -1,7 +1,7 @@
-import { startCluster, startSentinel, startServer, type TestServer } from "@sluice/test-servers";
+import { createFaultyProxy, startCluster, startSentinel, startServer, type TestServer } from "@sluice/test-servers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Address } from "./connect/redis-connection.ts";
-import { openRedisChannel, type RedisChannel } from "./redis-channel.ts";
+import { openRedisChannel, type RedisChannel, type RedisChannelOptions } from "./redis-channel.ts";
 import { parseRedisUrl, type RedisServers } from "./redis-servers.ts";
 
 const patience = { timeout: 15_000, interval: 20 };
@@ -10,14 +10,18 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one.close();
 });
 
-function join(servers: RedisServers): RedisChannel & { readonly heard: string[]; readonly events: string[] } {
+function join(
+  servers: RedisServers,
+  options?: RedisChannelOptions,
+): RedisChannel & { readonly heard: string[]; readonly events: string[] } {
   const heard: string[] = [];
   const events: string[] = [];
-  const channel = openRedisChannel(servers, "test-generation", {
-    onMessage: (message) => void heard.push(message),
+  const listener = {
+    onMessage: (message: string) => void heard.push(message),
     onConnected: () => void events.push("connected"),
     onLost: () => void events.push("lost"),
-  });
+  };
+  const channel = openRedisChannel(servers, "test-generation", listener, options);
   open.push(channel);
   return {
     heard,
@@ -73,6 +77,22 @@ describe("a channel", () => {
     channel.send("8");
     await vi.waitFor(() => expect(channel.heard).toEqual(["8"]), patience);
   });
+
+  it("leaves connections that are dead and do not say so", async () => {
+    const server = await startServer({ flavor: "valkey" });
+    open.push(server);
+    const proxy = await createFaultyProxy(server);
+    open.push(proxy);
+    const channel = join(parseRedisUrl(proxy.url), { pingEveryMs: 50 });
+    await connected(channel);
+    proxy.blackhole();
+    await vi.waitFor(() => expect(channel.connected).toBe(false), patience);
+    proxy.heal();
+    await connected(channel);
+    channel.send("9");
+    await vi.waitFor(() => expect(channel.heard).toEqual(["9"]), patience);
+    expect(channel.events).toEqual(expect.arrayContaining(["connected", "lost"]));
+  }, 60_000);
 
   it("reaches from any node of a cluster to any other, also past one that is gone", async () => {
     const cluster = await startCluster({ flavor: "valkey" });

@@ -26,7 +26,11 @@ export interface RedisChannelListener {
   onLost(error: Error): void;
 }
 
-const pingEveryMs = 10_000;
+export interface RedisChannelOptions {
+  /** How often the server is asked whether it is there. Absent: every ten seconds. */
+  readonly pingEveryMs?: number | undefined;
+}
+
 const answerWithinMs = 5_000;
 const connectTimeoutMs = 2_000;
 
@@ -40,7 +44,12 @@ interface Session {
  * Opens a channel. In a cluster every node hands messages on to all others, so any of them will do. Sentinels are asked for the
  * primary, because replicas hand nothing back. A server that is lost, or does not answer, is left for the next one.
  */
-export function openRedisChannel(servers: RedisServers, channel: string, listener: RedisChannelListener): RedisChannel {
+export function openRedisChannel(
+  servers: RedisServers,
+  channel: string,
+  listener: RedisChannelListener,
+  { pingEveryMs = 10_000 }: RedisChannelOptions = {},
+): RedisChannel {
   let session: Session | undefined;
   let waiting: string | undefined;
   let attempts = 0;
@@ -70,7 +79,7 @@ export function openRedisChannel(servers: RedisServers, channel: string, listene
       if (over || closed) return close();
       session = { sending, close };
       attempts = 0;
-      void watch([listening, sending], () => over || closed, fail);
+      void watch([listening, sending], pingEveryMs, () => over || closed, fail);
       listener.onConnected();
       flush();
     } catch (error) {
@@ -132,9 +141,14 @@ async function connectOne(client: Client): Promise<void> {
 }
 
 /** An open connection may be a dead one, and who only listens would never find out. */
-async function watch(clients: readonly Client[], over: () => boolean, fail: (error: unknown) => void): Promise<void> {
+async function watch(
+  clients: readonly Client[],
+  everyMs: number,
+  over: () => boolean,
+  fail: (error: unknown) => void,
+): Promise<void> {
   while (!over()) {
-    await new Promise((resolve) => setTimeout(resolve, pingEveryMs).unref());
+    await new Promise((resolve) => setTimeout(resolve, everyMs).unref());
     if (over()) return;
     try {
       await within(Promise.all(clients.map((client) => client.ping())), answerWithinMs);

@@ -15,6 +15,7 @@ import type { WatchOptions } from "./policies/watch-policy-files.ts";
 import { type FirstToken, joinStore } from "./propagation/join-store.ts";
 import { openStore } from "./propagation/open-store.ts";
 import { createPoliciesInForce } from "./propagation/policies-in-force.ts";
+import type { RolloutTime } from "./rollouts/rollout-time.ts";
 import { createService } from "./service/create-service.ts";
 import { createDecide } from "./service/decide.ts";
 import type { Settings } from "./settings/settings.ts";
@@ -64,6 +65,8 @@ export interface DaemonOptions {
   readonly pause?: (ms: number) => Promise<unknown>;
   /** Of one of several processes behind the same ports. */
   readonly worker?: WorkerLink | undefined;
+  /** Time by which people and jobs steer rollouts. Absent: the machine's clock. */
+  readonly rolloutTime?: RolloutTime | undefined;
 }
 
 /**
@@ -84,7 +87,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 type LetGo = () => unknown;
 
 async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
-  const { settings, log, closeWithinMs = 10_000, pause = sleep, worker } = options;
+  const { settings, log, closeWithinMs = 10_000, pause = sleep, worker, rolloutTime } = options;
   const startedAtMs = Date.now();
   const keeper = createPolicyKeeper({ file: settings.policySnapshot, log });
   const { loaded, refused, files } =
@@ -96,7 +99,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     takenUpMs: startedAtMs,
   };
   const { store: url } = settings;
-  const openedStore = url === undefined ? undefined : await openStore({ url, settings, keeper, log });
+  const openedStore = url === undefined ? undefined : await openStore({ url, settings, keeper, log, rolloutTime });
   opened.push(() => openedStore?.tallies.close().then(() => openedStore.store.close()));
   const counters = await openCounters({ settings, runtime, log });
   opened.push(
@@ -125,6 +128,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
       ...{ opened: openedStore, settings, runtime, limiter, policies, keeper, log },
       startedMs: startedAtMs,
       worker: worker?.number,
+      rolloutTime,
     }));
   opened.push(() => node?.close());
   const tracing = await openTracing(settings, log, counters.store.local, worker?.number);

@@ -148,6 +148,21 @@ describe("the sluice process", () => {
     expect(server.output.err).toBe("");
   });
 
+  it("finishes a change whose output nobody reads", async () => {
+    const server = sluiceWith({ SLUICE_ADMIN_PORT: "0" }, "serve", "--store", `sqlite:${join(folder, "store.db")}`);
+    await urlOf(server);
+    const admin = /control +(http:\/\/[^/]+)/.exec(server.output.out)![1]!;
+    const file = join(folder, "policies.yaml");
+    await writeFile(file, allowing(5));
+    const asked = ["--admin", admin, "--token-file", join(folder, "store.db-admin-token")];
+    const applied = sluice("policy", "apply", file, "--yes", ...asked);
+    applied.child.stdout!.destroy();
+    expect(await applied.exited, applied.output.err).toBe(0);
+    const listed = sluice("policy", "list", "--json", ...asked);
+    expect(await listed.exited).toBe(0);
+    expect((JSON.parse(listed.output.out) as { policies: unknown[] }).policies).toMatchObject([{ id: "p" }]);
+  });
+
   it("exits 1 for a denial and 2 for an error", async () => {
     const file = join(folder, "policies.yaml");
     await writeFile(file, allowing(1));

@@ -9,8 +9,10 @@ const signals: Signals =
 
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
-    // `sluice explain … | head` closes our stdout; that is no failure of ours.
-    if (error.code === "EPIPE") process.exit(0);
+    // `sluice explain … | head` closes our stdout; that is no failure of ours. What a command does it finishes even so: what
+    // nobody reads any more may be the plan of what is being applied.
+    if (error.code === "EPIPE" && process.argv[2] === "serve") process.exit(0);
+    if (error.code === "EPIPE") return;
     // The terminal is gone; SIGHUP says so too, and ends us in order.
     if (error.code !== "EIO") throw error;
   });

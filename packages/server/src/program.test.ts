@@ -303,7 +303,7 @@ describe("sluice token", () => {
   it("makes an entry of a file by name and role, and says what is missing", async () => {
     expect(await run("token make --name gateway --role check --entry")).toMatchObject({
       code: 0,
-      out: expect.stringMatching(/^slu_[\w-]{43}\n$/),
+      out: expect.stringMatching(/^sluice_[\w-]{43}\n$/),
       err: expect.stringContaining("role: check"),
     });
     expect(await run("token make --name gateway")).toMatchObject({ code: 2, err: expect.stringContaining("--role") });
@@ -313,7 +313,7 @@ describe("sluice token", () => {
     });
     expect(await run("token make --name gateway --role check --entry --why so")).toMatchObject({
       code: 2,
-      err: expect.stringContaining("--why is for tokens in the policy store"),
+      err: expect.stringContaining("leave out --why"),
     });
   });
 });

@@ -168,7 +168,7 @@ Example:
   addPolicyCommands(policy, run);
   addOperationCommands(program, run);
   const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");
-  addTokenCommands(token, run, terminal, finish);
+  addTokenCommands(token, run, world, finish);
 
   return program;
 }

@@ -1,6 +1,13 @@
 /** The store cannot be asked now. Nothing is wrong with what was asked. */
 export class PolicyStoreUnavailable extends Error {
   override readonly name = "PolicyStoreUnavailable";
+  /** Whether what was asked may have been done all the same: only the answer was lost. */
+  readonly maybeDone: boolean;
+
+  constructor(message: string, { maybeDone = false }: { readonly maybeDone?: boolean } = {}) {
+    super(message);
+    this.maybeDone = maybeDone;
+  }
 }
 
 /** The schema is one that a later version of Sluice made. */

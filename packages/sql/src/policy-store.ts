@@ -57,6 +57,8 @@ export interface Page {
 /** Reading. Lists are in order of their ids (of their bytes in UTF-8), or, where said, newest first. */
 export interface StoreView {
   pulse(): Promise<Pulse>;
+  /** By the store's own clock, which is the same to all nodes. */
+  nowMs(): Promise<number>;
   /** Without deleted ones. */
   policies(page?: Page & { readonly owner?: string | undefined }): Promise<readonly PolicyRecord[]>;
   /** Also a deleted one. */
@@ -65,6 +67,8 @@ export interface StoreView {
   /** Newest first; `after` is a version, in digits. */
   versions(policy: string, page?: Page): Promise<readonly VersionRecord[]>;
   version(policy: string, version: number): Promise<VersionRecord | undefined>;
+  /** Of every policy that ever was, also of deleted ones. */
+  newestVersions(): Promise<ReadonlyMap<string, number>>;
   /** Newest first. */
   rollouts(
     query?: Page & { readonly policy?: string | undefined; readonly states?: readonly RolloutState[] | undefined },
@@ -93,12 +97,15 @@ export interface AuditQuery extends Page {
   readonly untilMs?: number | undefined;
 }
 
+/** Many are written together: one by one, each would take a way to the server and back. */
+export type OneOrMany<Record> = Record | readonly Record[];
+
 /** Writing what no node decides by. */
 export interface StoreNote extends StoreView {
   /** Said again, it is the same. What cannot be stored of it is replaced: an attempt is recorded whatever it was about. */
-  addAudit(record: AuditRecord): Promise<void>;
-  /** How many were older. */
-  sweepAudit(beforeMs: number): Promise<number>;
+  addAudit(records: OneOrMany<AuditRecord>): Promise<void>;
+  /** How many that were older are gone: so many at most, because one statement that takes very long holds up others. */
+  sweepAudit(beforeMs: number, limit: number): Promise<number>;
   putNode(record: NodeRecord): Promise<void>;
   deleteNode(id: string): Promise<void>;
   sweepNodes(seenBeforeMs: number): Promise<number>;
@@ -117,15 +124,15 @@ export interface StoreChange extends StoreNote {
   /** The next generation, which this change is. Asked again within it, the same. */
   nextGeneration(): Promise<number>;
   /** In place of the one with its id, or as a new one. Rejects with `RuleTaken` where another policy has its rule key. */
-  putPolicy(record: PolicyRecord): Promise<void>;
+  putPolicy(records: OneOrMany<PolicyRecord>): Promise<void>;
   /** Never in place of another: rejects with `VersionTaken` where the policy has one of that number. */
-  addVersion(record: VersionRecord): Promise<void>;
+  addVersion(records: OneOrMany<VersionRecord>): Promise<void>;
   putRollout(record: RolloutRecord): Promise<void>;
-  putSubject(record: SubjectRecord): Promise<void>;
+  putSubject(records: OneOrMany<SubjectRecord>): Promise<void>;
   /** With its limits. */
   deleteSubject(dimension: string, value: string): Promise<void>;
   /** In place of one for the same policy and limit; a custom limit and an override may stand beside each other. */
-  putSubjectLimit(record: SubjectLimitRecord): Promise<void>;
+  putSubjectLimit(records: OneOrMany<SubjectLimitRecord>): Promise<void>;
   /** Whether there was one. */
   deleteSubjectLimit(
     dimension: string,

@@ -202,7 +202,8 @@ class PostgresTransaction implements OpenTransaction {
         if (command !== "COMMIT") throw new Error(`the policy store ${this.#around.where} has undone a transaction`);
       } catch (error) {
         if (!(error instanceof PolicyStoreUnavailable)) throw error;
-        throw new PolicyStoreUnavailable(`${error.message}; whether the last change was made is not known`);
+        const unknown = "whether the last change was made is not known";
+        throw new PolicyStoreUnavailable(`${error.message}; ${unknown}`, { maybeDone: true });
       }
     }
     this.#release();

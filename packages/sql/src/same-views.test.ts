@@ -100,7 +100,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   time.map(
     (at): Step =>
       (change) =>
-        change.sweepAudit(at),
+        change.sweepAudit(at, 1_000),
   ),
   fc.record({ id, seenMs: time }).map(
     (given): Step =>

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -49,6 +49,20 @@ describe("an SQLite file", () => {
       const again = await open(url);
       expect(await again.read((view) => view.policy("login"))).toEqual(sample.policy());
     }
+  });
+
+  it("is unavailable once it was deleted or replaced, and not written where nobody will find it", async () => {
+    const file = path.join(folder, "store.db");
+    const store = await open(`sqlite:${file}`);
+    await store.change((change) => change.nextGeneration());
+    renameSync(file, `${file}.away`);
+    const change = () => store.change((each) => each.nextGeneration());
+    await expect(change()).rejects.toThrow(PolicyStoreUnavailable);
+    await expect(store.readPulse()).rejects.toThrow(/deleted or replaced/);
+    writeFileSync(file, "");
+    await expect(change()).rejects.toThrow(/deleted or replaced/);
+    renameSync(`${file}.away`, file);
+    expect(await change()).toBe(2);
   });
 
   it("is waited for while another process writes, and nothing else waits meanwhile", async () => {

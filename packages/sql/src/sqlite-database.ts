@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
 import path from "node:path";
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { setImmediate as nextRound, setTimeout as sleep } from "node:timers/promises";
@@ -55,7 +55,13 @@ export async function openSqlite(file: string): Promise<Database> {
     if (connection?.isOpen === true) connection.close();
     throw translate(error, where);
   }
-  return new SqliteFile(connection, where);
+  return new SqliteFile(connection, where, memory ? undefined : path.resolve(file));
+}
+
+/** Tells a file from another one that has come to stand in its place; undefined: there is none. */
+function identityOf(file: string): string | undefined {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev} ${found.ino}`;
 }
 
 /**
@@ -94,10 +100,15 @@ class SqliteFile implements Database {
   readonly tables: Kysely<Tables>;
   readonly #connection: DatabaseSync;
   readonly #turns: Turns;
+  /** Undefined in memory. */
+  readonly #file: string | undefined;
+  readonly #identity: string | undefined;
 
-  constructor(connection: DatabaseSync, where: string) {
+  constructor(connection: DatabaseSync, where: string, file: string | undefined) {
     this.#connection = connection;
     this.where = where;
+    this.#file = file;
+    this.#identity = file === undefined ? undefined : identityOf(file);
     this.#turns = new Turns(`the policy store ${where}`);
     this.tables = new Kysely<Tables>({
       dialect: {
@@ -121,6 +132,7 @@ class SqliteFile implements Database {
     const writes = mode !== "look" && mode !== "read";
     try {
       if (!this.#connection.isOpen) throw new PolicyStoreUnavailable(`the policy store ${this.where} is closed`);
+      this.#demandInPlace();
       // A change is on disk when it is told. What is noted outlives the process, and if the power fails its last moments may be lost.
       if (writes) this.#connection.exec(`pragma synchronous = ${mode === "note" ? "normal" : "full"}`);
       if (mode !== "look") this.#connection.exec(writes ? "begin immediate" : "begin");
@@ -129,6 +141,17 @@ class SqliteFile implements Database {
       throw translate(error, this.where);
     }
     return new SqliteTransaction(this.#connection, this.where, writes, endTurn);
+  }
+
+  /**
+   * A file that was deleted or replaced can still be written, and SQLite says nothing: what is changed would be gone with the
+   * process, and another one that opens the new file would decide by something else.
+   */
+  #demandInPlace(): void {
+    if (this.#file === undefined || identityOf(this.#file) === this.#identity) return;
+    const why =
+      "its file was deleted or replaced while it was open; put it back, or start again with what is there now";
+    throw new PolicyStoreUnavailable(`the policy store ${this.where} cannot be used: ${why}`);
   }
 
   lacksTable(error: unknown): boolean {

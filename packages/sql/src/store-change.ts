@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import { RuleTaken, TokenNameTaken, VersionTaken } from "./errors.ts";
 import { generationChannel } from "./generation-channel.ts";
+import { inParts } from "./in-parts.ts";
 import type { StoreChange } from "./policy-store.ts";
 import {
   rowFromKillSwitch,
@@ -13,6 +14,7 @@ import {
   temporaryOf,
 } from "./rows.ts";
 import { createStoreNote } from "./store-note.ts";
+import type { PolicyRow } from "./tables.ts";
 import { textKey } from "./text-key.ts";
 import type { Session } from "./transact.ts";
 
@@ -39,6 +41,25 @@ export function createStoreChange(session: Session): StoreChange {
     return raised;
   }
 
+  async function demandFreeRules(rows: readonly PolicyRow[]): Promise<void> {
+    const wanted = new Map<string, string>();
+    for (const { id, rule_key, deleted } of rows) {
+      if (rule_key === null || deleted === 1) continue;
+      const other = wanted.get(rule_key);
+      if (other !== undefined) throw new RuleTaken(other);
+      wanted.set(rule_key, id);
+    }
+    if (wanted.size === 0) return;
+    const holders = await all(
+      tables
+        .selectFrom("sluice_policies")
+        .select(["id", "rule_key"])
+        .where("rule_key", "in", [...wanted.keys()])
+        .where("deleted", "=", 0),
+    );
+    for (const { id, rule_key } of holders) if (wanted.get(rule_key ?? "") !== id) throw new RuleTaken(id);
+  }
+
   return {
     ...note,
 
@@ -47,28 +68,42 @@ export function createStoreChange(session: Session): StoreChange {
       return generation;
     },
 
-    async putPolicy(record) {
-      const { id, ...rest } = rowFromPolicy(record);
-      if (record.ruleKey !== undefined && !record.deleted) {
-        const holder = await note.findPolicyByRule(record.ruleKey);
-        if (holder !== undefined && holder.id !== id) throw new RuleTaken(holder.id);
+    async putPolicy(records) {
+      for (const rows of inParts(records, rowFromPolicy, ["id"])) {
+        await demandFreeRules(rows);
+        await run(
+          tables
+            .insertInto("sluice_policies")
+            .values(rows)
+            .onConflict((conflict) =>
+              conflict.column("id").doUpdateSet((set) => ({
+                version: set.ref("excluded.version"),
+                document: set.ref("excluded.document"),
+                owner: set.ref("excluded.owner"),
+                rule: set.ref("excluded.rule"),
+                rule_key: set.ref("excluded.rule_key"),
+                deleted: set.ref("excluded.deleted"),
+                changed_ms: set.ref("excluded.changed_ms"),
+              })),
+            ),
+        );
       }
-      await run(
-        tables
-          .insertInto("sluice_policies")
-          .values({ id, ...rest })
-          .onConflict((conflict) => conflict.column("id").doUpdateSet(rest)),
-      );
     },
 
-    async addVersion(record) {
-      const added = await run(
-        tables
-          .insertInto("sluice_versions")
-          .values(rowFromVersion(record))
-          .onConflict((conflict) => conflict.columns(["policy", "version"]).doNothing()),
-      );
-      if (added === 0) throw new VersionTaken(`policy ${record.policy} has a version ${record.version} already`);
+    async addVersion(records) {
+      for (const rows of inParts(records, rowFromVersion, ["policy", "version"])) {
+        const added = await all(
+          tables
+            .insertInto("sluice_versions")
+            .values(rows)
+            .onConflict((conflict) => conflict.columns(["policy", "version"]).doNothing())
+            .returning(["policy", "version"]),
+        );
+        const keys = new Set(added.map(({ policy, version }) => `${version} ${policy}`));
+        const taken = rows.find(({ policy, version }) => !keys.has(`${version} ${policy}`));
+        if (taken !== undefined)
+          throw new VersionTaken(`policy ${taken.policy} has a version ${taken.version} already`);
+      }
     },
 
     async putRollout(record) {
@@ -81,17 +116,21 @@ export function createStoreChange(session: Session): StoreChange {
       );
     },
 
-    async putSubject(record) {
-      const row = rowFromSubject(record);
-      const { tier, version, changed_ms } = row;
-      await run(
-        tables
-          .insertInto("sluice_subjects")
-          .values(row)
-          .onConflict((conflict) =>
-            conflict.columns(["dimension", "value_key"]).doUpdateSet({ tier, version, changed_ms }),
-          ),
-      );
+    async putSubject(records) {
+      for (const rows of inParts(records, rowFromSubject, ["dimension", "value_key"])) {
+        await run(
+          tables
+            .insertInto("sluice_subjects")
+            .values(rows)
+            .onConflict((conflict) =>
+              conflict.columns(["dimension", "value_key"]).doUpdateSet((set) => ({
+                tier: set.ref("excluded.tier"),
+                version: set.ref("excluded.version"),
+                changed_ms: set.ref("excluded.changed_ms"),
+              })),
+            ),
+        );
+      }
     },
 
     async deleteSubject(dimension, value) {
@@ -99,19 +138,24 @@ export function createStoreChange(session: Session): StoreChange {
         await run(tables.deleteFrom(table).where("dimension", "=", dimension).where("value_key", "=", textKey(value)));
     },
 
-    async putSubjectLimit(record) {
-      const row = rowFromSubjectLimit(record);
-      const { windows, until_ms, reason, author, at_ms } = row;
-      await run(
-        tables
-          .insertInto("sluice_subject_limits")
-          .values(row)
-          .onConflict((conflict) =>
-            conflict
-              .columns(["dimension", "value_key", "policy", "limit_name", "temporary"])
-              .doUpdateSet({ windows, until_ms, reason, author, at_ms }),
-          ),
-      );
+    async putSubjectLimit(records) {
+      const key = ["dimension", "value_key", "policy", "limit_name", "temporary"] as const;
+      for (const rows of inParts(records, rowFromSubjectLimit, key)) {
+        await run(
+          tables
+            .insertInto("sluice_subject_limits")
+            .values(rows)
+            .onConflict((conflict) =>
+              conflict.columns(key).doUpdateSet((set) => ({
+                windows: set.ref("excluded.windows"),
+                until_ms: set.ref("excluded.until_ms"),
+                reason: set.ref("excluded.reason"),
+                author: set.ref("excluded.author"),
+                at_ms: set.ref("excluded.at_ms"),
+              })),
+            ),
+        );
+      }
     },
 
     async deleteSubjectLimit(dimension, value, policy, limit, kind) {

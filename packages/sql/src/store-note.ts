@@ -1,11 +1,8 @@
+import { inParts } from "./in-parts.ts";
 import type { StoreNote } from "./policy-store.ts";
-import type { TallyRecord } from "./records.ts";
 import { rowFromAudit, rowFromNode, rowFromTally } from "./rows.ts";
 import { createStoreView } from "./store-view.ts";
 import type { Session } from "./transact.ts";
-
-/** SQLite takes 32 766 parameters in one statement, and a tally has seven. */
-const talliesAtOnce = 1_000;
 
 /** What can be written beside changes. */
 export function createStoreNote(session: Session): StoreNote {
@@ -13,16 +10,21 @@ export function createStoreNote(session: Session): StoreNote {
   return {
     ...createStoreView(session),
 
-    async addAudit(record) {
-      await run(
-        tables
-          .insertInto("sluice_audit")
-          .values(rowFromAudit(record))
-          .onConflict((conflict) => conflict.column("id").doNothing()),
-      );
+    async addAudit(records) {
+      for (const rows of inParts(records, rowFromAudit, ["id"])) {
+        await run(
+          tables
+            .insertInto("sluice_audit")
+            .values(rows)
+            .onConflict((conflict) => conflict.column("id").doNothing()),
+        );
+      }
     },
 
-    sweepAudit: (beforeMs) => run(tables.deleteFrom("sluice_audit").where("at_ms", "<", beforeMs)),
+    sweepAudit: (beforeMs, limit) => {
+      const older = tables.selectFrom("sluice_audit").select("id").where("at_ms", "<", beforeMs).limit(limit);
+      return run(tables.deleteFrom("sluice_audit").where("id", "in", older));
+    },
 
     async putNode(record) {
       const { id, ...rest } = rowFromNode(record);
@@ -41,12 +43,11 @@ export function createStoreNote(session: Session): StoreNote {
     sweepNodes: (seenBeforeMs) => run(tables.deleteFrom("sluice_nodes").where("seen_ms", "<", seenBeforeMs)),
 
     async putTallies(records) {
-      const rows = lastOfEach(records).map(rowFromTally);
-      for (let start = 0; start < rows.length; start += talliesAtOnce) {
+      for (const rows of inParts(records, rowFromTally, ["rollout", "minute", "node", "step", "side"])) {
         await run(
           tables
             .insertInto("sluice_tallies")
-            .values(rows.slice(start, start + talliesAtOnce))
+            .values(rows)
             .onConflict((conflict) =>
               conflict.columns(["rollout", "minute", "node", "step", "side"]).doUpdateSet((set) => ({
                 decided: set.ref("excluded.decided"),
@@ -69,15 +70,4 @@ export function createStoreNote(session: Session): StoreNote {
       );
     },
   };
-}
-
-/** PostgreSQL refuses to write a row twice in one statement. What is said last holds. */
-function lastOfEach(records: readonly TallyRecord[]): readonly TallyRecord[] {
-  const byKey = new Map(
-    records.map((record) => [
-      JSON.stringify([record.rollout, record.minute, record.node, record.step, record.side]),
-      record,
-    ]),
-  );
-  return [...byKey.values()];
 }

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import {
   auditColumns,
   nodeColumns,
@@ -27,7 +28,7 @@ import { textKey } from "./text-key.ts";
 import type { Session } from "./transact.ts";
 
 /** What can be read in one transaction. */
-export function createStoreView({ tables, all }: Session): StoreView {
+export function createStoreView({ database, tables, all }: Session): StoreView {
   const policies = tables.selectFrom("sluice_policies").select(policyColumns);
   const versions = tables.selectFrom("sluice_versions").select(versionColumns);
   const rollouts = tables.selectFrom("sluice_rollouts").select(rolloutColumns);
@@ -39,6 +40,11 @@ export function createStoreView({ tables, all }: Session): StoreView {
       const [row] = await all(tables.selectFrom("sluice_pulse").select(pulseColumns).where("id", "=", 1));
       if (row === undefined) return { generation: 0, killSwitch: undefined };
       return { generation: row.generation, killSwitch: killSwitchFromRow(row) };
+    },
+
+    async nowMs() {
+      const [row] = await all(tables.selectNoFrom(sql<number>`${database.nowMs()}`.as("now_ms")));
+      return Number(row?.now_ms);
     },
 
     async policies({ after, limit, owner } = {}) {
@@ -68,6 +74,11 @@ export function createStoreView({ tables, all }: Session): StoreView {
     async version(policy, version) {
       if (!Number.isSafeInteger(version)) return undefined;
       return (await all(versions.where("policy", "=", policy).where("version", "=", version))).map(versionFromRow)[0];
+    },
+
+    async newestVersions() {
+      const query = tables.selectFrom("sluice_versions").select(["policy", (of) => of.fn.max("version").as("version")]);
+      return new Map((await all(query.groupBy("policy"))).map(({ policy, version }) => [policy, Number(version)]));
     },
 
     async rollouts({ after, limit, policy, states } = {}) {

@@ -92,6 +92,8 @@ export interface Candidates {
   readonly list: readonly Candidate[];
   /** The only limit there is, if it is of the commonest kind: by one dimension, one window of arrival times. */
   readonly onlyLimit: CompiledLimit | undefined;
+  /** Versions on trial that match as well, for other subjects than this one. */
+  readonly aside: readonly CompiledPolicy[];
 }
 
 export interface Candidate {

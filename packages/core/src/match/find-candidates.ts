@@ -11,6 +11,8 @@ type Dimensions = Readonly<Record<string, string>>;
 const maxMethods = 16;
 const maxMethodLength = 32;
 
+const noPolicies: readonly CompiledPolicy[] = [];
+
 /** The policies that match a request. */
 export function candidatesFor(
   snapshot: Snapshot,
@@ -35,9 +37,12 @@ function findCandidates(
   epochMs: () => number,
 ): Candidates {
   const list: Candidate[] = [];
+  let aside = noPolicies;
   for (const { bucket, path, certain } of match.found) {
     const addIfItApplies = (policy: CompiledPolicy): void => {
-      if (whyNot(policy, dimensions, epochMs) === undefined) list.push({ policy, path, certain });
+      const why = whyNot(policy, dimensions, epochMs);
+      if (why === undefined) list.push({ policy, path, certain });
+      else if (why === "trial") aside = [...aside, policy];
     };
     bucket.policies.forEach(addIfItApplies);
     for (const [dimension, byValue] of bucket.byValue) {
@@ -51,7 +56,7 @@ function findCandidates(
   if (snapshot.fallback !== undefined && !list.some(({ policy, certain }) => policy.enforced && certain)) {
     list.push({ policy: snapshot.fallback, path: match.path ?? "/", certain: true });
   }
-  return withoutReplaced(list);
+  return withoutReplaced(list, aside);
 }
 
 /** The policies that a request names, whether they match it or not. */
@@ -74,7 +79,10 @@ export function namedCandidates(
     throw new SluiceError("policy_not_found", missing.map((one) => one.message).join("; "), missing);
   }
   const path = match.path ?? "/";
-  return withoutReplaced([...policies].map((policy) => ({ policy, path, certain: true })));
+  return withoutReplaced(
+    [...policies].map((policy) => ({ policy, path, certain: true })),
+    noPolicies,
+  );
 }
 
 /** The first thing that keeps a policy, whose endpoint matches, from applying. */
@@ -104,11 +112,11 @@ function whyNotInForce(
 }
 
 /** A policy replaces others if it is enforced, certain, and not itself replaced. */
-function withoutReplaced(list: readonly Candidate[]): Candidates {
+function withoutReplaced(list: readonly Candidate[], aside: readonly CompiledPolicy[]): Candidates {
   const replacing = list.filter(
     ({ policy, certain }) => policy.enforced && certain && policy.policy.replaces.length > 0,
   );
-  if (replacing.length === 0) return createCandidates(list);
+  if (replacing.length === 0) return createCandidates(list, aside);
   const known = new Map<string, boolean>();
   const isReplaced = (id: string): boolean => {
     const answer = known.get(id);
@@ -119,11 +127,14 @@ function withoutReplaced(list: readonly Candidate[]): Candidates {
     known.set(id, replaced);
     return replaced;
   };
-  return createCandidates(list.filter(({ policy }) => !isReplaced(policy.policy.id)));
+  return createCandidates(
+    list.filter(({ policy }) => !isReplaced(policy.policy.id)),
+    aside.filter(({ policy }) => !isReplaced(policy.id)),
+  );
 }
 
-function createCandidates(list: readonly Candidate[]): Candidates {
-  return { list, onlyLimit: onlyLimitOf(list) };
+function createCandidates(list: readonly Candidate[], aside: readonly CompiledPolicy[]): Candidates {
+  return { list, onlyLimit: onlyLimitOf(list), aside };
 }
 
 /** The only limit there is, if it is of the commonest kind. */

@@ -3,7 +3,7 @@ import type { CheckRequest } from "../request/check-request.ts";
 import { rawDimension } from "../request/read-dimension.ts";
 import type { SubjectDirectory } from "../subject/subject-directory.ts";
 import { chargeOnce } from "./charge-once.ts";
-import type { Candidate, CompiledPolicy } from "./compiled.ts";
+import type { Candidate, Candidates, CompiledPolicy } from "./compiled.ts";
 import { candidatesFor, namedCandidates } from "./find-candidates.ts";
 import { givenCandidates } from "./given-limits.ts";
 import { type Asked, resolveLimits } from "./resolve-limits.ts";
@@ -21,6 +21,8 @@ export interface Resolution {
   readonly applied: readonly CompiledPolicy[];
   /** The same, each with the form of the path that it matches. */
   readonly candidates: readonly Candidate[];
+  /** Versions on trial that match as well, for other subjects than this one. */
+  readonly aside: readonly CompiledPolicy[];
   readonly match: EndpointMatch;
   /** What the request says, for limits that are asked only when others cannot be. */
   readonly asked: Asked;
@@ -44,7 +46,7 @@ export function resolve(
 ): Resolution {
   const dimensions = request.dimensions ?? noDimensions;
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
-  const list = candidatesOf(snapshot, request, match, dimensions, epochMs);
+  const { list, aside } = candidatesOf(snapshot, request, match, dimensions, epochMs);
   // What is known of subjects is said of policies, and not of limits that happen to be called the same.
   const anybodyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
   const known = anybodyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
@@ -68,7 +70,7 @@ export function resolve(
     if (lacking !== undefined) refusals.push({ policy, reason: "missing_dimension", scope: lacking.scope });
   }
   const applied = list.map((one) => one.policy);
-  return { limits: chargeOnce(limits), refusals, exempting, applied, candidates: list, match, asked };
+  return { limits: chargeOnce(limits), refusals, exempting, applied, candidates: list, aside, match, asked };
 }
 
 function candidatesOf(
@@ -77,10 +79,10 @@ function candidatesOf(
   match: EndpointMatch,
   dimensions: Dimensions,
   epochMs: () => number,
-): readonly Candidate[] {
-  if (limits !== undefined) return givenCandidates(limits);
-  if (policies !== undefined) return namedCandidates(snapshot, policies, match, dimensions, epochMs).list;
-  return candidatesFor(snapshot, match, dimensions, epochMs).list;
+): Pick<Candidates, "list" | "aside"> {
+  if (limits !== undefined) return { list: givenCandidates(limits), aside: [] };
+  if (policies !== undefined) return namedCandidates(snapshot, policies, match, dimensions, epochMs);
+  return candidatesFor(snapshot, match, dimensions, epochMs);
 }
 
 function costOf(policy: CompiledPolicy, request: CheckRequest, match: EndpointMatch): number {

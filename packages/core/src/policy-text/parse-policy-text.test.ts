@@ -218,6 +218,24 @@ describe("texts that are no policies", () => {
     ]);
   });
 
+  it("are told of a key that is there twice however it is quoted, and of other objects' keys not at all", () => {
+    expect(problemsOf("policies: []\n'policies': []\n")).toEqual([
+      "p.yaml:2:1 (root): has the key policies twice in one object; write it once",
+    ]);
+    const apart = "policies:\n  - { id: a, unlimited: true }\n  - { id: b, unlimited: true }\n";
+    expect(problemsOf(apart)).toEqual([]);
+  });
+
+  it.each([
+    ["keys that are not known", (index: number) => `k${index}: 1`],
+    ["the same key", () => "k: 1"],
+    ["lines that are no YAML", () => ": : :"],
+  ])("are read before anybody has waited for long, with tens of thousands of %s", (_what, lineOf) => {
+    // Comparing each line with all before it would take minutes.
+    const text = Array.from({ length: 60_000 }, (_, index) => lineOf(index)).join("\n");
+    expect(problemsOf(text).length).toBeGreaterThan(0);
+  });
+
   it("are refused when they are many", () => {
     expect(problemsOf("policies: []\n---\npolicies: []\n")).toHaveLength(1);
   });

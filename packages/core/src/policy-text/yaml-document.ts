@@ -44,13 +44,14 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
     const document = parseDocument(text, {
       lineCounter: lines,
       prettyErrors: false,
-      uniqueKeys: true,
+      // Looked for below: the parser compares each key with all before it, which takes minutes for a megabyte of keys.
+      uniqueKeys: false,
       merge: true,
       logLevel: "error",
     });
     const problemOf = (error: YAMLError): Problem => ({
       path: [],
-      message: whySyntaxIsWrong(error, text),
+      message: whySyntaxIsWrong(error),
       place: placeAt(error.pos[0]),
     });
     const circular = findCircularAlias(document);
@@ -59,11 +60,14 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
       return unparsed(file, `uses the anchor ${circular.source} inside of itself`, place);
     }
     const finder = new OffsetFinder(document);
-    // After a key that is there twice the rest can be read all the same.
-    const readable = document.errors.every((error) => error.code === "DUPLICATE_KEY");
+    const doubles = findDoubleKeys(document).map(({ key, offset }): Problem => {
+      const message = `has the key ${key} twice in one object; write it once`;
+      return { path: [], message, place: placeAt(offset) };
+    });
     return {
-      contents: readable ? document.toJS({ maxAliasCount: maxAliases }) : undefined,
-      problems: onePerLine(document.errors.map(problemOf)),
+      // After a key that is there twice the rest can be read all the same.
+      contents: document.errors.length === 0 ? document.toJS({ maxAliasCount: maxAliases }) : undefined,
+      problems: onePerLine([...document.errors.map(problemOf), ...doubles]),
       warnings: document.warnings.map(problemOf),
       withPlace: (problem) =>
         problem.place === undefined
@@ -76,18 +80,32 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
   }
 }
 
-function whySyntaxIsWrong({ code, message, pos }: YAMLError, text: string): string {
-  if (code === "DUPLICATE_KEY") {
-    const key = /^["']?([^"':,{}\n]{0,64})/.exec(text.slice(pos[0], pos[0] + 100))?.[1]?.trim();
-    return `has the key ${key} twice in one object; write it once`;
-  }
+function whySyntaxIsWrong({ message }: YAMLError): string {
   if (/call stack/.test(message)) return tooDeep;
   return `cannot be read: ${message.replace(/\.$/, "")}`;
 }
 
 /** One slip often makes several errors in a line, of which the first tells most. */
 function onePerLine(problems: readonly Problem[]): readonly Problem[] {
-  return problems.filter((one, at) => problems.findIndex((other) => other.place?.line === one.place?.line) === at);
+  const lines = new Set<number | undefined>();
+  return problems.filter(({ place }) => lines.size < lines.add(place?.line).size);
+}
+
+/** Keys that are there twice in one object: all but the first of each. */
+function findDoubleKeys(document: Document): readonly { readonly key: string; readonly offset: number }[] {
+  const doubles: { readonly key: string; readonly offset: number }[] = [];
+  visit(document, {
+    Map(_key, { items }) {
+      const keys = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        const name = (key.source ?? String(key.value)).slice(0, 64);
+        if (keys.has(key.value)) doubles.push({ key: name, offset: key.range?.[0] ?? 0 });
+        keys.add(key.value);
+      }
+    },
+  });
+  return doubles;
 }
 
 const tooDeep = "is nested too deeply to be read";
@@ -130,11 +148,15 @@ function whyUnreadable(error: unknown): string {
   return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
 }
 
+type Pair = YAMLMap["items"][number];
+
 /** Finds where a path leads in the text, or as far along it as the text goes. */
 class OffsetFinder {
   readonly #document: Document;
   /** Following an alias walks the whole document, so each is followed once. */
   readonly #aliases = new Map<Alias, Node | undefined>();
+  /** The pairs of a map by their keys, made when it is first looked into. */
+  readonly #pairs = new Map<YAMLMap, ReadonlyMap<string, Pair>>();
 
   constructor(document: Document) {
     this.#document = document;
@@ -171,19 +193,32 @@ class OffsetFinder {
   }
 
   /** A key of the map itself, else of the maps that are merged into it, the first of which counts. */
-  #pairAt({ items }: YAMLMap, step: Path[number]): YAMLMap["items"][number] | undefined {
-    const own = items.find(({ key }) => isScalar(key) && String(key.value) === String(step));
+  #pairAt(map: YAMLMap, step: Path[number]): Pair | undefined {
+    const own = this.#pairsOf(map).get(String(step));
     if (own !== undefined) return own;
-    for (const { key, value } of items) {
+    for (const { key, value } of map.items) {
       if (!isScalar(key) || key.source !== "<<") continue;
       const merged = this.#resolve(value);
       for (const one of isSeq(merged) ? merged.items : [merged]) {
-        const map = this.#resolve(one);
-        const pair = isMap(map) ? this.#pairAt(map, step) : undefined;
+        const other = this.#resolve(one);
+        const pair = isMap(other) ? this.#pairAt(other, step) : undefined;
         if (pair !== undefined) return pair;
       }
     }
     return undefined;
+  }
+
+  #pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
+    const known = this.#pairs.get(map);
+    if (known !== undefined) return known;
+    const pairs = new Map<string, Pair>();
+    for (const pair of map.items) {
+      const name = isScalar(pair.key) ? String(pair.key.value) : undefined;
+      // Of a key that is there twice, the first.
+      if (name !== undefined && !pairs.has(name)) pairs.set(name, pair);
+    }
+    this.#pairs.set(map, pairs);
+    return pairs;
   }
 
   #resolve(node: unknown): Node | undefined {

@@ -33,8 +33,8 @@ async function refusal(options: { server: string; token?: string }): Promise<str
 
 describe("a command that asks a server", () => {
   it("sends its token, without the line break that files end with", async () => {
-    await askServer({ server: url, token: "slu_abc\n" }, "v1/status");
-    expect(asked[0]?.headers.authorization).toBe("Bearer slu_abc");
+    await askServer({ server: url, token: "sluice_abc\n" }, "v1/status");
+    expect(asked[0]?.headers.authorization).toBe("Bearer sluice_abc");
   });
 
   it.each(["hunter\n2", "hunter 2", "hunter\u20262", " "])(

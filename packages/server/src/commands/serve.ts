@@ -198,7 +198,7 @@ ${firstToken === undefined ? "" : renderFirstToken(firstToken)}${example}
 function renderSource(config: string | undefined, store: string | undefined, { policies }: PolicySet): string {
   const places = [
     ...(config === undefined ? [] : [`${shortPath(config)}, watched for changes`]),
-    ...(store === undefined ? [] : [`the policy store ${store}`]),
+    ...(store === undefined ? [] : [`the policy store ${store.replace(/(?<=^sqlite:)\/.+/, shortPath)}`]),
   ];
   if (places.length === 0) return "the default policy alone; name a policy file with --config";
   return `${policies.length === 1 ? "1 policy" : `${policies.length} policies`} from ${places.join(", and from ")}`;

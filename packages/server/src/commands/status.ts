@@ -1,5 +1,7 @@
 import { renderDuration } from "sluice";
 import { askServer, type ServerOptions } from "./ask-server.ts";
+import { plainText } from "./control/plain-text.ts";
+import { renderJson } from "./control/write-json.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
 /** As much of `GET /v1/status` as is shown. */
@@ -69,7 +71,7 @@ export async function status(
 ): Promise<ExitCode> {
   const text = await askServer(server, "v1/status");
   const body = JSON.parse(text) as StatusBody;
-  stdout.write(json === true ? `${JSON.stringify(body)}\n` : renderStatus(body));
+  stdout.write(json === true ? `${renderJson(body)}\n` : renderStatus(body));
   return body.status === "ready" || body.status === "degraded" ? 0 : 1;
 }
 
@@ -85,7 +87,7 @@ export function renderStatus(body: StatusBody): string {
     [
       "policies",
       `${policies.count}, generation ${policies.generation}, ${policies.state}, for ${shortDuration(policies.age_ms)}` +
-        `, from ${policies.path ?? policies.source}`,
+        `, from ${policies.path ?? (body.store === undefined ? policies.source : "the policy store")}`,
     ],
     ...policies.problems.map((problem) => ["", problem] as const),
     ...(body.store === undefined ? [] : storeRows(body.store)),
@@ -103,7 +105,7 @@ export function renderStatus(body: StatusBody): string {
           ] as const,
       ),
   ];
-  return `${rows.map(([name, text]) => `${name.padEnd(10)}${text}`.trimEnd()).join("\n")}\n`;
+  return `${rows.map(([name, text]) => `${name.padEnd(10)}${plainText(text)}`.trimEnd()).join("\n")}\n`;
 }
 
 function storeRows(store: StoreBody): readonly (readonly [string, string])[] {

@@ -35,7 +35,7 @@ const digestOf = (token: string): string => createHash("sha256").update(token).d
 describe("sluice token make", () => {
   it("prints a token alone to stdout, and its entry beside it", async () => {
     const { token, told } = await make({ ...gateway, expires: "90d" });
-    expect(token).toMatch(/^slu_[\w-]{43}$/);
+    expect(token).toMatch(/^sluice_[\w-]{43}$/);
     const tokens = parseTokens(told.slice(told.indexOf("\ntokens:")), "told");
     expect(tokens).toEqual([
       { name: "gateway", role: "check", sha256: digestOf(token), expiresMs: nowMs + 90 * 86_400_000 },

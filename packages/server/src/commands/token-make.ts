@@ -1,18 +1,18 @@
-import { hash, randomBytes } from "node:crypto";
 import { type FileHandle, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { SluiceError } from "sluice";
 import { isMap, isSeq, parseDocument, stringify } from "yaml";
-import { parseMoment } from "../access/parse-moment.ts";
+import { digestOfToken, makeToken } from "../access/make-token.ts";
 import { parseTokens, tokenName } from "../access/parse-tokens.ts";
 import { type Role, roles } from "../access/roles.ts";
+import { parseUntil } from "./control/parse-time.ts";
 import { CommandError, type ExitCode, type Terminal } from "./terminal.ts";
 
 export interface TokenMakeOptions {
   readonly name: string;
   readonly role: string;
   /** Whose policies an editor may change. */
-  readonly team?: string;
+  readonly team?: string | undefined;
   /** `90d`, `12h`, or a date. */
   readonly expires?: string;
   /** A file of tokens to add the entry to. */
@@ -28,8 +28,6 @@ interface Entry {
   readonly expires?: string;
 }
 
-const tokenBytes = 32;
-
 /** `sluice token make`: prints a new token, which is kept nowhere, and what the server is to know of it. */
 export async function tokenMake(
   options: TokenMakeOptions,
@@ -37,18 +35,13 @@ export async function tokenMake(
   nowMs: number = Date.now(),
   waitMs: number = 5_000,
 ): Promise<ExitCode> {
-  const role = roles.find((one) => one === options.role);
-  if (!tokenName.test(options.name))
-    throw new CommandError(`--name: ${JSON.stringify(options.name)} should be 1 to 64 letters, digits or . _ @ : / -`);
-  if (role === undefined)
-    throw new CommandError(`--role: ${JSON.stringify(options.role)} should be one of ${roles.join(", ")}`);
-  demandTeam(role, options.team);
-  const token = `slu_${randomBytes(tokenBytes).toString("base64url")}`;
+  const { name, role, team } = parseHolder(options);
+  const token = makeToken();
   const entry: Entry = {
-    name: options.name,
+    name,
     role,
-    ...(options.team === undefined ? undefined : { team: options.team }),
-    sha256: hash("sha256", token, "hex"),
+    ...(team === undefined ? undefined : { team }),
+    sha256: digestOfToken(token),
     ...(options.expires === undefined ? undefined : { expires: readExpiry(options.expires, nowMs) }),
   };
   if (options.file === undefined) {
@@ -67,27 +60,32 @@ export async function tokenMake(
   return 0;
 }
 
-/** Throws where an editor has no team, or somebody else has one. */
-export function demandTeam(role: Role, team: string | undefined): void {
+/** Whom a token is for. Throws where an editor has no team, or somebody else has one. */
+export function parseHolder({ name, role: word, team }: Pick<TokenMakeOptions, "name" | "role" | "team">): {
+  readonly name: string;
+  readonly role: Role;
+  readonly team: string | undefined;
+} {
+  if (!tokenName.test(name))
+    throw new CommandError(`--name: ${JSON.stringify(name)} should be 1 to 64 letters, digits or . _ @ : / -`);
+  const role = roles.find((one) => one === word);
+  if (role === undefined)
+    throw new CommandError(`--role: ${JSON.stringify(word)} should be one of ${roles.join(", ")}`);
   if (role === "editor" && team === undefined)
     throw new CommandError("--role editor needs --team: an editor changes the policies of one team");
   if (role !== "editor" && team !== undefined)
     throw new CommandError(`--team is for editors alone; role ${role} is for all policies`);
   if (team !== undefined && !tokenName.test(team))
     throw new CommandError(`--team: ${JSON.stringify(team)} should be 1 to 64 letters, digits or . _ @ : / -`);
+  return { name, role, team };
 }
 
-const unitsMs = { h: 3_600_000, d: 86_400_000 } as const;
-const maxExpiryMs = 10 * 366 * unitsMs.d;
+const maxExpiryMs = 10 * 366 * 86_400_000;
 
 function readExpiry(text: string, nowMs: number): string {
-  const [, amount, unit = "d"] = /^(\d{1,6})([hd])$/.exec(text) ?? [];
-  const atMs =
-    amount === undefined ? (parseMoment(text) ?? Number.NaN) : nowMs + Number(amount) * unitsMs[unit as "h" | "d"];
-  if (!(atMs > nowMs && atMs - nowMs <= maxExpiryMs))
-    throw new CommandError(
-      `--expires: ${JSON.stringify(text)} should be a while such as 90d or 12h, or a date to come such as 2030-01-31; ten years at most`,
-    );
+  const atMs = parseUntil("--expires", text, nowMs);
+  if (atMs - nowMs > maxExpiryMs)
+    throw new CommandError(`--expires is ${JSON.stringify(text)}; it should be within ten years`);
   return new Date(atMs).toISOString().replace(/\.\d+Z$/, "Z");
 }
 

@@ -142,12 +142,19 @@ describe("what is stored, assembled", () => {
     expect(await look()).toBe(3);
     await control.subjects.setLimit(admin, "user", "u1", { policy: "a", windows: ["1/s"] });
     expect(await look()).toBe(4);
-    const { value } = await control.policies.put(admin, "a", document("20/s"), { expected: 1, rollout: {} });
+    await control.subjects.setLimit(admin, "user", "u1", { policy: "a", windows: ["2/s"] });
     expect(await look()).toBe(5);
+    for (const seconds of [60, 61]) {
+      const untilMs = control.clock.epochMs() + seconds * 1_000;
+      await control.subjects.setLimit(admin, "user", "u1", { policy: "a", windows: ["2/s"], untilMs });
+      expect(await look()).toBe(seconds - 54);
+    }
+    const { value } = await control.policies.put(admin, "a", document("20/s"), { expected: 1, rollout: {} });
+    expect(await look()).toBe(8);
     await control.rollouts.advance(admin, value.rollout?.id ?? "");
-    expect(await look()).toBe(6);
+    expect(await look()).toBe(9);
     const { killSwitch, tokens, generation } = await control.takeUp();
-    expect([killSwitch?.mode, tokens.map(({ name }) => name), generation]).toEqual(["open", ["t"], 7]);
+    expect([killSwitch?.mode, tokens.map(({ name }) => name), generation]).toEqual(["open", ["t"], 10]);
     await control.close();
   });
 

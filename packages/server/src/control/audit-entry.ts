@@ -21,7 +21,8 @@ export interface AuditDetails {
 }
 
 const maxWhyLength = 4_096;
-const maxTargetLength = 1_024;
+/** Of a dimension and its value at their longest: by it, what happened to a subject is found. */
+const maxTargetLength = 64 + 1 + 4_096;
 const maxStateLength = 1_000_000;
 
 /** An entry of the audit. Nothing that a caller says makes it longer than what the store should hold. */

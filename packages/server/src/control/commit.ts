@@ -69,18 +69,20 @@ export async function commit<T>(
       demand(actor.caller, wish.permission);
       if (why.length > maxWhyLength) throw invalidField(["why"], `must be at most ${maxWhyLength} characters long`);
       await wish.prepare?.();
-      const changed = await tolerating(context, wish, (tolerated) =>
+      const changed = await tolerating(wish, (tolerant) =>
         context.store.change(
           async (change) => {
+            const before = tolerant ? await findProblems(context, change) : [];
             const outcome = await work(change);
             const warnings = outcome.warnings ?? [];
             if (!outcome.changed) return { value: outcome.value, generation: undefined, dryRun, warnings };
-            if (wish.policies) await checkWhole(context, change, tolerated);
+            if (wish.policies) await checkWhole(context, change, before);
             const generation = await change.nextGeneration();
-            for (const { before, after, ...deed } of outcome.audit ?? []) {
+            const entries = (outcome.audit ?? []).map(({ before, after, ...deed }) => {
               const details = { outcome: "done" as const, why, before, after, generation };
-              await change.addAudit(auditEntry(actor, { ...wish, ...deed }, details, context.nowMs()));
-            }
+              return auditEntry(actor, { ...wish, ...deed }, details, context.nowMs());
+            });
+            await change.addAudit(entries);
             return { value: outcome.value, generation: dryRun ? undefined : generation, dryRun, warnings };
           },
           { dryRun },
@@ -136,9 +138,9 @@ class WholeProblems extends Error {
   }
 }
 
-async function checkWhole(context: ControlContext, view: StoreView, tolerated: ReadonlySet<string>): Promise<void> {
-  const problems = await findProblems(context, view);
-  const fresh = problems.filter((problem) => !tolerated.has(keyOf(problem)));
+async function checkWhole(context: ControlContext, view: StoreView, before: readonly Problem[]): Promise<void> {
+  const known = new Set(before.map(keyOf));
+  const fresh = (await findProblems(context, view)).filter((problem) => !known.has(keyOf(problem)));
   if (fresh.length > 0) throw new WholeProblems(fresh);
 }
 
@@ -151,28 +153,20 @@ async function findProblems(context: ControlContext, view: StoreView): Promise<r
 
 /**
  * Runs a change that leads to nothing worse than there is. Problems may be there already, because another version of Sluice wrote
- * what this one cannot read, or a policy file lacks what is referred to: they keep nobody from changing something else.
+ * what this one cannot read, or a policy file lacks what is referred to: they keep nobody from changing something else. They are
+ * looked for where the change leads to some, within another attempt at it, so that nothing comes between.
  */
-async function tolerating<T>(
-  context: ControlContext,
-  { at = [] }: CommitWish,
-  run: (tolerated: ReadonlySet<string>) => Promise<T>,
-): Promise<T> {
+async function tolerating<T>({ at = [] }: CommitWish, run: (tolerant: boolean) => Promise<T>): Promise<T> {
   try {
-    return await run(new Set());
+    return await run(false);
   } catch (error) {
     if (!(error instanceof WholeProblems)) throw error;
-    const before = new Set((await context.store.read((view) => findProblems(context, view))).map(keyOf));
-    const fresh = error.problems.filter((problem) => !before.has(keyOf(problem)));
-    if (fresh.length > 0) throw invalidPolicies(fresh.map((problem) => seenFrom(problem, at)));
-    try {
-      return await run(before);
-    } catch (again) {
-      // Another change came between.
-      throw again instanceof WholeProblems
-        ? invalidPolicies(again.problems.map((problem) => seenFrom(problem, at)))
-        : again;
-    }
+  }
+  try {
+    return await run(true);
+  } catch (error) {
+    if (!(error instanceof WholeProblems)) throw error;
+    throw invalidPolicies(error.problems.map((problem) => seenFrom(problem, at)));
   }
 }
 

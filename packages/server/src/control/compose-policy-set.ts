@@ -12,6 +12,7 @@ import { assemblePolicies, type PolicyPart, type Sited } from "sluice/policy-tex
 import { byPrecedence } from "./by-precedence.ts";
 import { createDocumentReader, type DocumentReader, defaultPolicyId, type ReadDocument } from "./read-documents.ts";
 import { isOnTrial, percentOf, type StoredRows } from "./stored-rows.ts";
+import { isOver } from "./write-subject.ts";
 
 export interface ComposeOptions {
   /** Policies that are in force beside the stored ones, which may refer to them. They are not among what is composed. */
@@ -136,7 +137,7 @@ function composeSubjects(
 ): readonly SubjectEntry[] {
   const limitsOf = new Map<string, SubjectLimit[]>();
   for (const record of subjectLimits) {
-    if (record.untilMs !== undefined && record.untilMs <= nowMs) continue;
+    if (isOver(record, nowMs)) continue;
     const limit = readSubjectLimit(record, reader, problems);
     if (limit === undefined) continue;
     const key = subjectKey(record);

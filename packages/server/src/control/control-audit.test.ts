@@ -26,6 +26,19 @@ describe("the audit", () => {
     expect(await refusalOf(control.audit.list(actorOf("check")))).toMatchObject({ code: "permission_denied" });
   });
 
+  it("is found by any spelling of a subject", async () => {
+    await control.subjects.setTier(admin, "ip", "2001:DB8::1", "gold");
+    await control.subjects.setTier(admin, "user", "a:b", "gold");
+    control.audit.refused(actorOf("viewer"), "subject.tier", "subject", "ip:2001:db8:0::2", "no");
+    await control.settled();
+    const of = async (target: string): Promise<number> => (await control.audit.list(admin, { target })).items.length;
+    expect(await of("ip:2001:db8::1")).toBe(2);
+    expect(await of("ip:2001:0db8:0000::2")).toBe(2);
+    expect(await of("ip:2001:db8::/64")).toBe(2);
+    expect(await of("ip:2001:db8:1::1")).toBe(0);
+    expect(await of("user:a:b")).toBe(1);
+  });
+
   it("keeps order within a millisecond", async () => {
     for (let i = 1; i <= 40; i++)
       await control.policies.put(admin, "a", document(`${i}/s`), i === 1 ? {} : { expected: i - 1 });
@@ -108,8 +121,9 @@ describe("a policy store that is away", () => {
 describe("nodes", () => {
   it("are alive while they tell of themselves, and current at the newest generation", async () => {
     await control.policies.put(admin, "a", document("10/s"));
-    const nowMs = control.clock.epochMs();
+    control.clock.stepWall(3_600_000);
     await control.store.note(async (note) => {
+      const nowMs = await note.nowMs();
       const node = { name: "n", version: "1", startedMs: 0, appliedMs: 0 };
       await note.putNode({ ...node, id: "1", seenMs: nowMs, generation: 1, details: '{"pid":1}' });
       await note.putNode({ ...node, id: "2", seenMs: nowMs - 15_001, generation: 0, details: "not JSON" });

@@ -1,5 +1,6 @@
 import { PolicyStoreUnavailable } from "@sluice/sql";
-import { auditEntry } from "./audit-entry.ts";
+import { auditEntry, subjectTarget } from "./audit-entry.ts";
+import { canonicalSubject } from "./canonical-subject.ts";
 import { look } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import type { AuditControl } from "./control-plane.ts";
@@ -12,7 +13,9 @@ export function createAuditControl(context: ControlContext): AuditControl {
     list: (actor, query = {}) =>
       look(context, actor, { action: "audit.list", kind, target: "" }, async (view) => {
         const limit = limitOf(query);
-        const records = await view.audit({ ...query, limit: limit + 1 });
+        const { target, kind: of = "subject" } = query;
+        const asked = target === undefined ? query : { ...query, target: canonicalTarget(of, target) };
+        const records = await view.audit({ ...asked, limit: limit + 1 });
         return pageOf(
           records,
           limit,
@@ -33,6 +36,13 @@ export function createAuditControl(context: ControlContext): AuditControl {
       }
     },
     refused: (actor, action, subject, target, why) =>
-      context.refusals.add(actor, { action, kind: subject, target }, why),
+      context.refusals.add(actor, { action, kind: subject, target: canonicalTarget(subject, target) }, why),
   };
+
+  /** All spellings of a subject are found by any of them; what is no subject stays as it is. */
+  function canonicalTarget(of: string, target: string): string {
+    const [, dimension, value] = (of === "subject" && /^([\w.-]+):(.+)$/s.exec(target)) || [];
+    if (dimension === undefined || value === undefined) return target;
+    return subjectTarget(dimension, canonicalSubject(dimension, value, context.ipv6PrefixBits));
+  }
 }

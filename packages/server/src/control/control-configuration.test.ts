@@ -130,6 +130,34 @@ subjects:
     expect((await control.subjects.get(admin, "user", "gone")).version).toBe(0);
   });
 
+  it("changes nothing where the store says the same, whatever is left of subjects whose overrides have ended", async () => {
+    await control.policies.put(admin, "orders", document("10/s"));
+    const untilMs = control.clock.epochMs() + 1_000;
+    await control.subjects.setLimit(admin, "user", "u1", { policy: "orders", windows: ["99/s"], untilMs });
+    await control.subjects.setTier(admin, "user", "u2", "gold");
+    await control.subjects.setTier(admin, "user", "u2", undefined);
+    control.clock.advance(1_000);
+    const text = await control.configuration.export(admin);
+    const again = await control.configuration.import(admin, text, { mode: "replace" });
+    expect(again).toMatchObject({ generation: undefined, value: { deleted: [], changed: [], subjects: 0 } });
+  });
+
+  it("refuses two limits of a subject for the same, of which one would be lost", async () => {
+    const until = (second: number) => new Date(control.clock.epochMs() + second * 1_000).toISOString();
+    const file = (...limits: readonly object[]) =>
+      JSON.stringify({
+        policies: [{ id: "orders", ...document("10/s") }],
+        subjects: [{ user: "u1", limits: limits.map((one) => ({ policy: "orders", windows: ["5/s"], ...one })) }],
+      });
+    for (const twice of [file({}, {}), file({ until: until(1) }, { until: until(2) })])
+      expect(await refusalOf(control.configuration.import(admin, twice))).toMatchObject({
+        code: "invalid_request",
+        problems: [{ path: ["subjects", 0, "limits"] }],
+      });
+    await control.configuration.import(admin, file({}, { until: until(1) }));
+    expect((await control.subjects.get(admin, "user", "u1")).limits).toHaveLength(2);
+  });
+
   it("is whole or not at all", async () => {
     await control.policies.put(admin, "old", document("1/s"));
     const before = await control.dump();

@@ -1,4 +1,5 @@
-import type { StoreChange, StoreView, SubjectLimitRecord } from "@sluice/sql";
+import type { StoreChange, StoreView, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
+import type { Problem } from "sluice";
 import { subjectTarget } from "./audit-entry.ts";
 import { byPrecedence } from "./by-precedence.ts";
 import { canonicalSubject } from "./canonical-subject.ts";
@@ -7,14 +8,15 @@ import type { ControlContext } from "./control-context.ts";
 import { invalidField } from "./control-errors.ts";
 import type { Actor, ConfigurationControl, ImportReport } from "./control-plane.ts";
 import { renderYaml } from "./diff-documents.ts";
+import { warnOverridden } from "./overridden-by-files.ts";
 import { documentFromText, keptDocument, saysTheSame } from "./policy-documents.ts";
 import { defaultPolicyId } from "./read-documents.ts";
 import type { ImportedConfiguration, ImportedSubject } from "./read-import.ts";
 import { readImportAside } from "./read-import-aside.ts";
 import { readStoredRows, type StoredRows, underwayStates } from "./stored-rows.ts";
 import { VersionConflict } from "./version-conflict.ts";
-import { deletePolicy, writePolicy } from "./write-policy.ts";
-import { maxOverrideMs } from "./write-subject.ts";
+import { auditOf, keepDeletions, keepPolicies, planPolicy, type WrittenPolicy } from "./write-policy.ts";
+import { findOwnLimit, isOver, kindOf, maxOverrideMs } from "./write-subject.ts";
 
 const kind = "configuration";
 const maxImportLength = 64 * 1024 * 1024;
@@ -52,7 +54,13 @@ export function createConfigurationControl(context: ControlContext): Configurati
         const policies = await importPolicies(change, actor, imported.policies, { mode, why, nowMs }, audit);
         const subjects = await importSubjects(change, actor, imported.subjects, { mode, why, nowMs, context }, audit);
         const report: ImportReport = { ...policies, subjects };
-        return { value: report, changed: audit.length > 0, audit: [...audit, { after: { mode, ...report } }] };
+        const { created, changed, deleted } = policies;
+        return {
+          value: report,
+          changed: audit.length > 0,
+          warnings: warnOverridden(context, [...created, ...changed, ...deleted]),
+          audit: [...audit, { after: { mode, ...report } }],
+        };
       });
     },
   };
@@ -75,29 +83,31 @@ async function importPolicies(
   const changed: string[] = [];
   const deleted: string[] = [];
   let unchanged = 0;
-  // All at once: one by one, ten thousand of them would take long.
+  // All at once: one by one, ten thousand of them would take long, and keep every other change waiting.
   const stored = new Map((await change.policies()).map((record) => [record.id, record]));
   const underway = new Map((await change.rollouts({ states: underwayStates })).map((one) => [one.policy, one]));
+  const newest = await change.newestVersions();
+  const found = (id: string) => ({ underway: underway.get(id), newest: newest.get(id) ?? 0 });
+  const planned: WrittenPolicy[] = [];
   for (const [id, document] of policies) {
-    const known = stored.get(id);
-    if (known !== undefined && saysTheSame(documentFromText(known.document), keptDocument(id, document))) {
+    const current = stored.get(id);
+    if (current !== undefined && saysTheSame(documentFromText(current.document), keptDocument(id, document))) {
       unchanged += 1;
       continue;
     }
-    const written = await writePolicy(change, actor, { id, document, expected: "any", why }, nowMs, {
-      current: known,
-      underway: underway.get(id),
-    });
-    const { before, after } = written;
-    (before === undefined ? created : changed).push(id);
-    audit.push({ action: "policy.put", kind: "policy", target: id, before, after });
+    const written = planPolicy(actor, { id, document, expected: "any", why }, { current, ...found(id) }, nowMs);
+    planned.push(written);
+    (written.before === undefined ? created : changed).push(id);
+    audit.push(...auditOf(written, { action: "policy.put", kind: "policy" }));
   }
+  await keepPolicies(change, planned);
   if (mode === "replace") {
-    for (const id of stored.keys()) {
-      if (policies.has(id)) continue;
-      const before = await deletePolicy(change, actor, { id, expected: "any", why }, nowMs);
+    const gone = [...stored.values()].filter(({ id }) => !policies.has(id));
+    const deletions = gone.map((current) => ({ current, ...found(current.id) }));
+    audit.push(...(await keepDeletions(change, deletions, { author: actor.caller.name, why, atMs: nowMs })));
+    for (const { id, document } of gone) {
       deleted.push(id);
-      audit.push({ action: "policy.delete", kind: "policy", target: id, before });
+      audit.push({ action: "policy.delete", kind: "policy", target: id, before: documentFromText(document) });
     }
   }
   return { created, changed, deleted, unchanged };
@@ -112,7 +122,8 @@ async function importSubjects(
   audit: AuditedChange[],
 ): Promise<number> {
   const named = new Set<string>();
-  let count = 0;
+  const records: SubjectRecord[] = [];
+  const ownLimits: SubjectLimitRecord[] = [];
   const known = await readAllOwn(change, nowMs);
   for (const [index, subject] of subjects.entries()) {
     const value = canonicalSubject(subject.dimension, subject.value, context.ipv6PrefixBits);
@@ -129,26 +140,42 @@ async function importSubjects(
         { dimension, value, policy, limit, windows, untilMs, reason: why, author: actor.caller.name, atMs: nowMs },
       ];
     });
+    demandNoDoubles(limits, place);
     const before = known.get(target)?.own ?? nothingOwn;
     const after: Own = { tier: subject.tier, limits: limits.toSorted(byPrecedence).map(ownOf) };
     if (JSON.stringify(before) === JSON.stringify(after)) continue;
     // With overrides that have ended and are not swept yet.
     if (known.has(target)) await change.deleteSubject(subject.dimension, value);
     const version = await change.nextGeneration();
-    await change.putSubject({ dimension: subject.dimension, value, tier: subject.tier, version, changedMs: nowMs });
-    for (const record of limits) await change.putSubjectLimit(record);
-    count += 1;
+    records.push({ dimension: subject.dimension, value, tier: subject.tier, version, changedMs: nowMs });
+    ownLimits.push(...limits);
     audit.push({ action: "subject.import", kind: "subject", target, before, after });
   }
+  await change.putSubject(records);
+  await change.putSubjectLimit(ownLimits);
+  let count = records.length;
   if (mode === "replace") {
     for (const [target, { dimension, value, own: before }] of known) {
-      if (named.has(target)) continue;
+      if (named.has(target) || saysNothing(before)) continue;
       await change.deleteSubject(dimension, value);
       count += 1;
       audit.push({ action: "subject.delete", kind: "subject", target, before });
     }
   }
   return count;
+}
+
+/** Of two for the same, one would be lost without a word. */
+function demandNoDoubles(limits: readonly SubjectLimitRecord[], place: Problem["path"]): void {
+  for (const [index, one] of limits.entries()) {
+    const { policy, limit } = one;
+    if (findOwnLimit(limits.slice(0, index), policy, limit, kindOf(one)) === undefined) continue;
+    const what = kindOf(one) === "override" ? "two overrides" : "two limits for good";
+    throw invalidField(
+      [...place, "limits"],
+      `has ${what} for ${policy}${limit === "" ? "" : ` / ${limit}`}; write one`,
+    );
+  }
 }
 
 interface Own {
@@ -164,6 +191,11 @@ interface OwnLimit {
 }
 
 const nothingOwn: Own = { tier: undefined, limits: [] };
+
+/** So is what is left of a subject whose overrides have ended: it is not in any file, and nobody decides by it. */
+function saysNothing({ tier, limits }: Own): boolean {
+  return tier === undefined && limits.length === 0;
+}
 
 /** What is said of each subject, by its target. */
 async function readAllOwn(
@@ -188,7 +220,7 @@ function limitsBySubject(
 ): ReadonlyMap<string, readonly SubjectLimitRecord[]> {
   const bySubject = new Map<string, SubjectLimitRecord[]>();
   for (const limit of limits) {
-    if (hasEnded(limit, nowMs)) continue;
+    if (isOver(limit, nowMs)) continue;
     const target = subjectTarget(limit.dimension, limit.value);
     const known = bySubject.get(target);
     if (known === undefined) bySubject.set(target, [limit]);
@@ -199,10 +231,6 @@ function limitsBySubject(
 
 function ownOf({ policy, limit, windows, untilMs }: SubjectLimitRecord): OwnLimit {
   return { policy, limit, windows: JSON.parse(windows), until_ms: untilMs };
-}
-
-function hasEnded({ untilMs }: SubjectLimitRecord, nowMs: number): boolean {
-  return untilMs !== undefined && untilMs <= nowMs;
 }
 
 /** All that is stored as a policy file, always in the same order and words. */

@@ -6,7 +6,9 @@ export function tellStoreError(error: unknown): unknown {
   if (error instanceof PolicyStoreUnavailable)
     return new SluiceError(
       "policy_store_unavailable",
-      "the policy store cannot be asked now, so nothing can be looked at or changed; decisions go on as before",
+      error.maybeDone
+        ? "the policy store did not answer, so nobody knows whether this was done; look at it before you try again"
+        : "the policy store cannot be asked now, so nothing can be looked at or changed; decisions go on as before",
     );
   if (error instanceof RuleTaken) return new SluiceError("already_exists", error.message);
   if (error instanceof TokenNameTaken)

@@ -27,6 +27,9 @@ describe("the kill switch", () => {
     expect((await control.killSwitch.get(operator)).mode).toBe("open");
     control.clock.advance(1);
     expect((await control.killSwitch.get(operator)).mode).toBe("off");
+    // The clocks of others may be behind.
+    expect((await control.killSwitch.off(operator)).generation).toBe(2);
+    expect((await control.store.readPulse()).killSwitch).toBeUndefined();
     expect((await control.killSwitch.off(operator)).generation).toBeUndefined();
   });
 

@@ -42,11 +42,12 @@ export function createKillSwitchControl(context: ControlContext): KillSwitchCont
     off(actor, options = {}) {
       const wish = { ...deed("off"), permission: "operate" as const, policies: false };
       return commit(context, actor, wish, options, async (change) => {
-        const nowMs = context.nowMs();
-        const before = killSwitchView((await change.pulse()).killSwitch, nowMs);
-        if (before.mode === "off") return { value: before, changed: false };
+        const { killSwitch: before } = await change.pulse();
+        const value = killSwitchView(undefined, context.nowMs());
+        if (before === undefined) return { value, changed: false };
+        // Also where it has ended by this clock: it may be this one that is wrong, and nodes obey it still.
         await change.putKillSwitch(undefined);
-        return { value: killSwitchView(undefined, nowMs), changed: true, audit: [{ before }] };
+        return { value, changed: true, audit: [{ before }] };
       });
     },
   };

@@ -11,7 +11,8 @@ export function createNodeControl(context: ControlContext): NodeControl {
     list: (actor) =>
       look(context, actor, { action: "node.list", kind: "node", target: "" }, async (view) => {
         const { generation } = await view.pulse();
-        const nowMs = context.nowMs();
+        // Nodes are seen by the store's clock, because theirs differ.
+        const nowMs = await view.nowMs();
         return { generation, nodes: (await view.nodes()).map((record) => nodeView(record, generation, nowMs)) };
       }),
   };

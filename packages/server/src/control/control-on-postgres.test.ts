@@ -1,8 +1,8 @@
 import { openPolicyStore, type PolicyStore } from "@sluice/sql";
-import { startPostgres } from "@sluice/test-servers";
+import { createFaultyProxy, startPostgres } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ensureFirstToken } from "./control-tokens.ts";
-import { admin, document, openTestControl, refusalOf } from "./testing/open-test-control.ts";
+import { admin, document, openTestControl, refusalOf, type TestControl } from "./testing/open-test-control.ts";
 
 let server: Awaited<ReturnType<typeof startPostgres>>;
 let stores: readonly PolicyStore[];
@@ -56,5 +56,72 @@ describe("control planes of several nodes on PostgreSQL", () => {
     });
     expect(await control.dump()).toBe(before);
     await control.close();
+  });
+
+  it("say that nobody knows where the answer to a change was lost, which is not made twice", async () => {
+    const url = await server.createDatabase();
+    const proxy = await createFaultyProxy({ host: "127.0.0.1", port: server.port });
+    const store = await openPolicyStore({ url: url.replace(`:${server.port}/`, `:${proxy.port}/`) });
+    let lose = false;
+    const losing: PolicyStore = {
+      ...store,
+      change: (work, options) =>
+        store.change(async (change) => {
+          const result = await work(change);
+          if (lose) proxy.dropRepliesOnce();
+          lose = false;
+          return result;
+        }, options),
+    };
+    const control = await openTestControl({ store: losing });
+    await control.policies.put(admin, "orders", document("10/s"));
+    lose = true;
+    const put = () => control.policies.put(admin, "orders", document("20/s"), { expected: 1 });
+    const lost = await refusalOf(put());
+    expect(lost).toMatchObject({ code: "policy_store_unavailable" });
+    expect(lost.message).toContain("nobody knows whether this was done");
+    expect(await refusalOf(put())).toMatchObject({ code: "version_conflict", currentVersion: 2 });
+    const { items } = await control.audit.list(admin, { target: "orders", outcome: "done" });
+    expect(items).toHaveLength(2);
+    await control.close();
+    await store.close();
+    await proxy.close();
+  });
+
+  it("let one of two win who change the same subject, import, revert or delete what they saw", async () => {
+    const [one, two] = await Promise.all([stores[0], stores[1]].map((store) => openTestControl({ store: store! })));
+    const both = async (work: (control: TestControl) => Promise<unknown>): Promise<readonly unknown[]> => {
+      const all = await Promise.allSettled([one!, two!].map(work));
+      return all.map((each) => (each.status === "fulfilled" ? "done" : each.reason.code)).toSorted();
+    };
+    const winner = ["done", "version_conflict"];
+    const { version } = (await one!.policies.put(admin, "raced", document("1/s"))).value;
+    const { value: subject } = await one!.subjects.setTier(admin, "user", "raced", "gold");
+    const expected = subject.version;
+    expect(
+      await both(({ subjects }) =>
+        subjects.setLimit(admin, "user", "raced", { policy: "raced", windows: ["5/s"] }, { expected }),
+      ),
+    ).toEqual(winner);
+    const { generation } = await stores[0]!.readPulse();
+    const file = (windows: string) => JSON.stringify({ policies: [{ id: "raced", ...document(windows) }] });
+    expect(
+      await both((control) =>
+        control.configuration.import(admin, file(control === one ? "6/s" : "7/s"), { expected: generation }),
+      ),
+    ).toEqual(winner);
+    const changed = version + 1;
+    expect(await both(({ policies }) => policies.revert(admin, "raced", version, { expected: changed }))).toEqual(
+      winner,
+    );
+    const { value: known } = await one!.subjects.setTier(admin, "user", "raced", "silver");
+    expect(await both(({ subjects }) => subjects.delete(admin, "user", "raced", { expected: known.version }))).toEqual(
+      winner,
+    );
+    expect(await both(({ policies }) => policies.delete(admin, "raced", { expected: changed + 1 }))).toEqual([
+      "done",
+      "resource_not_found",
+    ]);
+    await Promise.all([one!.close(), two!.close()]);
   });
 });

@@ -173,6 +173,12 @@ export interface RolloutView extends Omit<RolloutRecord, "figures"> {
   readonly figures: RolloutFigures | undefined;
 }
 
+/** What may be said of a move. */
+export interface RolloutMoveOptions extends ChangeOptions {
+  /** The step that the caller saw, −1 before the first: so that two who advance it at once take one step, not two. Absent: whichever it is. */
+  readonly expectedStep?: number | undefined;
+}
+
 export interface RolloutControl {
   list(
     actor: Actor,
@@ -180,13 +186,13 @@ export interface RolloutControl {
   ): Promise<Listed<RolloutView>>;
   get(actor: Actor, id: string): Promise<RolloutView>;
   /** The next step, or the end of it. */
-  advance(actor: Actor, id: string, options?: ChangeOptions): Promise<Changed<RolloutView>>;
-  pause(actor: Actor, id: string, options?: ChangeOptions): Promise<Changed<RolloutView>>;
-  resume(actor: Actor, id: string, options?: ChangeOptions): Promise<Changed<RolloutView>>;
+  advance(actor: Actor, id: string, options?: RolloutMoveOptions): Promise<Changed<RolloutView>>;
+  pause(actor: Actor, id: string, options?: RolloutMoveOptions): Promise<Changed<RolloutView>>;
+  resume(actor: Actor, id: string, options?: RolloutMoveOptions): Promise<Changed<RolloutView>>;
   /** To everybody, now. */
-  finish(actor: Actor, id: string, options?: ChangeOptions): Promise<Changed<RolloutView>>;
+  finish(actor: Actor, id: string, options?: RolloutMoveOptions): Promise<Changed<RolloutView>>;
   /** Back to the old version, for everybody. */
-  rollBack(actor: Actor, id: string, options?: ChangeOptions): Promise<Changed<RolloutView>>;
+  rollBack(actor: Actor, id: string, options?: RolloutMoveOptions): Promise<Changed<RolloutView>>;
 }
 
 export interface SubjectView {

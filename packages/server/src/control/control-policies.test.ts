@@ -1,3 +1,4 @@
+import { parsePolicies } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { actorOf, admin, document, openTestControl, refusalOf, type TestControl } from "./testing/open-test-control.ts";
 
@@ -171,6 +172,13 @@ describe("putting a policy", () => {
     expect(again.value).toMatchObject({ rollout: undefined, version: 2 });
   });
 
+  it("is refused with a reason that is longer than anybody reads", async () => {
+    const put = (length: number) =>
+      control.policies.put(admin, "orders", document("10/s"), { why: "y".repeat(length) });
+    expect(await refusalOf(put(1_001))).toMatchObject({ code: "invalid_request", problems: [{ path: ["why"] }] });
+    await put(1_000);
+  });
+
   it("takes a rule once", async () => {
     await control.policies.put(admin, "one", document("10/s"), { ruleKey: "user|*|/v1" });
     const refusal = await refusalOf(control.policies.put(admin, "two", document("10/s"), { ruleKey: "user|*|/v1" }));
@@ -322,8 +330,17 @@ describe("telling of policies", () => {
     const { parsePolicies } = await import("sluice");
     const filePolicies = parsePolicies({ policies: [{ id: "orders", ...document("1/s") }] });
     const beside = await openTestControl({ filePolicies });
-    await beside.policies.put(admin, "orders", document("10/s"));
-    await beside.policies.put(admin, "other", document("10/s"));
+    const warned = ({ warnings }: { warnings: readonly { message: string }[] }): boolean =>
+      warnings.some(({ message }) => /^policy orders is in a policy file .* is not in force$/.test(message));
+    expect(warned(await beside.policies.put(admin, "orders", document("10/s")))).toBe(true);
+    expect(warned(await beside.policies.put(admin, "other", document("10/s")))).toBe(false);
+    expect(warned(await beside.policies.revert(admin, "orders", 1, { expected: 1 }))).toBe(true);
+    const text = JSON.stringify({ policies: [{ id: "orders", ...document("20/s") }] });
+    expect(warned(await beside.configuration.import(admin, text))).toBe(true);
+    expect(warned(await beside.policies.delete(admin, "orders", { expected: 2, dryRun: true }))).toBe(true);
+    const winning = await openTestControl({ filePolicies, precedence: "store" });
+    expect(warned(await winning.policies.put(admin, "orders", document("10/s")))).toBe(false);
+    await winning.close();
     const told = (await beside.policies.list(admin)).items.map(({ id, overriddenBy }) => [id, overriddenBy]);
     expect(told).toEqual([
       ["orders", "file"],
@@ -395,6 +412,57 @@ describe("the owner of a policy", () => {
     if (what === "roll out") return;
     await act(team("web"));
     await act(admin);
+  });
+
+  it("keeps an editor from taking another team's policy out of force by one of its own", async () => {
+    await control.policies.put(admin, "orders", document("10/s", { owner: "web" }));
+    await control.policies.put(admin, "nobodys", document("10/s"));
+    await control.policies.put(admin, "own", document("10/s", { owner: "api" }));
+    const mine = (replaces: unknown) => document("1000000/s", { replaces });
+    for (const replaces of [["orders"], ["own", "orders"], ["nobodys"]])
+      expect(await refusalOf(control.policies.put(team("api"), "mine", mine(replaces)))).toMatchObject({
+        code: "permission_denied",
+      });
+    await control.policies.put(team("api"), "mine", mine(["own"]));
+    const change = control.policies.put(team("api"), "mine", mine(["own", "orders"]), { expected: 1 });
+    expect((await refusalOf(change)).message).toContain("policy orders is owned by web");
+    // What an admin allowed stays so.
+    await control.policies.put(admin, "mine", document("5/s", { owner: "api", replaces: ["orders"] }), { expected: 1 });
+    await control.policies.put(team("api"), "mine", document("6/s", { replaces: ["orders"] }), { expected: 2 });
+    await control.policies.put(team("api"), "mine", document("6/s"), { expected: 3 });
+    const back = control.policies.revert(team("api"), "mine", 3, { expected: 4 });
+    expect(await refusalOf(back)).toMatchObject({ code: "permission_denied" });
+  });
+
+  it("keeps an editor of no team from changing any, or making one that is nobody's", async () => {
+    await control.policies.put(admin, "orders", document("10/s"));
+    const editor = actorOf("editor");
+    for (const attempt of [
+      control.policies.put(editor, "new", document("10/s")),
+      control.policies.put(editor, "new", document("10/s", { owner: "" })),
+      control.policies.put(editor, "orders", document("20/s"), { expected: 1 }),
+      control.policies.delete(editor, "orders", { expected: 1 }),
+    ])
+      expect(await refusalOf(attempt)).toMatchObject({ code: "permission_denied" });
+  });
+
+  it("keeps an editor from making the default, which an admin may give to a team", async () => {
+    const made = control.policies.put(team("api"), "default", document("1/s"));
+    expect(await refusalOf(made)).toMatchObject({ code: "permission_denied" });
+    await control.policies.put(admin, "default", document("1/s", { owner: "api" }));
+    await control.policies.put(team("api"), "default", document("2/s"), { expected: 1 });
+  });
+
+  it("is also that of a policy file, whose ids are not for others", async () => {
+    const filePolicies = parsePolicies({ policies: [{ id: "filed", ...document("10/s", { owner: "web" }) }] });
+    const beside = await openTestControl({ filePolicies, precedence: "store" });
+    expect(await refusalOf(beside.policies.put(team("api"), "filed", document("99/s")))).toMatchObject({
+      code: "permission_denied",
+    });
+    const replacing = beside.policies.put(team("api"), "mine", document("99/s", { replaces: ["filed"] }));
+    expect(await refusalOf(replacing)).toMatchObject({ code: "permission_denied" });
+    await beside.policies.put(team("web"), "filed", document("9/s"));
+    await beside.close();
   });
 
   it.each(["check", "viewer", "operator"] as const)("keeps a %s from changing any", async (role) => {

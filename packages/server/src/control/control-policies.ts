@@ -1,5 +1,5 @@
 import type { PolicyRecord, RolloutRecord, StoreView, VersionRecord } from "@sluice/sql";
-import { defaultPolicy, type Problem, SluiceError } from "sluice";
+import { type Problem, SluiceError } from "sluice";
 import { commit, look, type Outcome, seenFrom } from "./commit.ts";
 import { composePolicySet, placeOf } from "./compose-policy-set.ts";
 import type { ControlContext } from "./control-context.ts";
@@ -13,13 +13,22 @@ import type {
   StoredPolicy,
   StoredVersion,
 } from "./control-plane.ts";
+import { demandReach } from "./demand-reach.ts";
 import { diffDocuments } from "./diff-documents.ts";
+import { isOverriddenByFiles, warnOverridden } from "./overridden-by-files.ts";
 import { limitOf, pageOf } from "./page.ts";
 import { documentFromText, keptDocument, ownerOf } from "./policy-documents.ts";
-import { defaultPolicyId, readDocument } from "./read-documents.ts";
+import { readDocument } from "./read-documents.ts";
 import { rolloutView } from "./rollout-view.ts";
 import { readStoredRows, underwayStates } from "./stored-rows.ts";
-import { deletePolicy, lintDocument, type PolicyWish, type WrittenPolicy, writePolicy } from "./write-policy.ts";
+import {
+  auditOf,
+  deletePolicy,
+  lintDocument,
+  type PolicyWish,
+  type WrittenPolicy,
+  writePolicy,
+} from "./write-policy.ts";
 
 const kind = "policy";
 
@@ -36,12 +45,13 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
     return commit(context, actor, wish, options, async (change): Promise<Outcome<StoredPolicy>> => {
       const nowMs = context.nowMs();
       const wanted = await wishOf(change);
+      await demandReach(actor.caller, change, context.files(), { id, document: wanted.document });
       const written = await writePolicy(change, actor, { id, expected, rollout, ruleKey, why, ...wanted }, nowMs);
       const version = await change.version(id, written.version);
-      const { before, after, warnings } = written;
+      const warnings = [...warnOverridden(context, [id]), ...written.warnings];
       const value = writtenView(context, written, version);
       if (!written.changed) return { value, changed: false, warnings };
-      return { value, changed: true, warnings, audit: [{ before, after }] };
+      return { value, changed: true, warnings, audit: auditOf(written) };
     });
   }
 
@@ -76,8 +86,9 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
       const { expected, why = "" } = options;
       const wish = { permission: "edit" as const, action: "policy.delete", kind, target: id, policies: true };
       return commit(context, actor, wish, options, async (change) => {
-        const before = await deletePolicy(change, actor, { id, expected, why }, context.nowMs());
-        return { value: undefined, changed: true, audit: [{ before }] };
+        const { before, ended } = await deletePolicy(change, actor, { id, expected, why }, context.nowMs());
+        const warnings = warnOverridden(context, [id]);
+        return { value: undefined, changed: true, warnings, audit: [{ before }, ...ended] };
       });
     },
 
@@ -213,16 +224,6 @@ function policyView(
     why: version?.why ?? "",
     changedMs: record.changedMs,
     rollout: rollout === undefined ? undefined : rolloutView(rollout),
-    overriddenBy: context.precedence === "files" && isInFiles(context, record.id) ? "file" : undefined,
+    overriddenBy: isOverriddenByFiles(context, record.id) ? "file" : undefined,
   };
 }
-
-function isInFiles(context: ControlContext, id: string): boolean {
-  const files = context.files();
-  if (files === undefined) return false;
-  if (id !== defaultPolicyId) return context.fileIds().has(id);
-  // That no limit holds by default was written as well.
-  return files.fallback === undefined || JSON.stringify(files.fallback.limits) !== builtInLimits;
-}
-
-const builtInLimits = JSON.stringify(defaultPolicy.limits);

@@ -47,6 +47,14 @@ describe("a rollout", () => {
     expect(await control.policies.get(admin, "orders")).toMatchObject({ version: 2, rollout: undefined });
   });
 
+  it("takes one step where two advance it from the same one", async () => {
+    const id = await rollOut();
+    const both = await Promise.allSettled([1, 2].map(() => control.rollouts.advance(admin, id, { expectedStep: -1 })));
+    expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    expect(both.find(({ status }) => status === "rejected")).toMatchObject({ reason: { code: "version_conflict" } });
+    expect(await control.rollouts.get(admin, id)).toMatchObject({ step: 0, percent: 1 });
+  });
+
   it("is paused where it is, and resumed", async () => {
     const id = await rollOut();
     await control.rollouts.advance(admin, id);
@@ -134,6 +142,33 @@ describe("a rollout", () => {
     expect(await inForce()).toEqual([]);
   });
 
+  it("is audited from its beginning to its end, also where it ends with its policy", async () => {
+    const deleted = await rollOut();
+    await control.rollouts.pause(admin, deleted);
+    await control.policies.delete(admin, "orders", { expected: 1 });
+    const { items } = await control.audit.list(admin, { kind: "rollout", target: deleted });
+    expect(items.toReversed().map(({ action, after }) => [action, JSON.parse(after ?? "{}").state])).toEqual([
+      ["rollout.start", "observing"],
+      ["rollout.pause", "paused"],
+      ["rollout.cancel", "cancelled"],
+    ]);
+    expect(new Set(items.map(({ outcome, generation }) => [outcome, typeof generation].join()))).toEqual(
+      new Set(["done,number"]),
+    );
+  });
+
+  it.each(["rollBack", "finish"] as const)("leaves a rule to the version that is in force after %s", async (move) => {
+    const ruleKey = "user|*|/";
+    await control.policies.put(admin, "rule", document("10/s"), { ruleKey });
+    const elsewhere = document("10/s", { match: { endpoint: "/v2" } });
+    const { value } = await control.policies.put(admin, "rule", elsewhere, { expected: 1, rollout: {} });
+    const another = () => control.policies.put(admin, "another", document("10/s"), { ruleKey });
+    expect(await refusalOf(another())).toMatchObject({ code: "already_exists" });
+    await control.rollouts[move](admin, value.rollout?.id ?? "");
+    if (move === "finish") await another();
+    else expect(await refusalOf(another())).toMatchObject({ code: "already_exists" });
+  });
+
   it("is refused where its new version leads to problems, now or later", async () => {
     await control.policies.put(admin, "orders", {
       on_failure: "open",
@@ -180,7 +215,10 @@ describe("a rollout", () => {
     );
     await control.rollouts.pause(actorOf("editor", "api"), id);
     const told = (await control.audit.list(admin, { kind: "rollout", target: id, outcome: "done" })).items;
-    expect(told.map(({ action, actor }) => [action, actor])).toEqual([["rollout.pause", "editor-api"]]);
+    expect(told.map(({ action, actor }) => [action, actor])).toEqual([
+      ["rollout.pause", "editor-api"],
+      ["rollout.start", "admin"],
+    ]);
   });
 
   it("is listed, newest first, by policy and state", async () => {

@@ -1,14 +1,15 @@
 import type { RolloutRecord, StoreView } from "@sluice/sql";
+import { SluiceError } from "sluice";
 import { advanceRollout, endRollout, pauseRollout, resumeRollout } from "../rollouts/steer-rollout.ts";
 import { commit, look } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { invalidField, notFound } from "./control-errors.ts";
-import type { Actor, Changed, ChangeOptions, RolloutControl, RolloutView } from "./control-plane.ts";
+import type { Actor, Changed, RolloutControl, RolloutMoveOptions, RolloutView } from "./control-plane.ts";
 import { demandOwner } from "./may-edit.ts";
 import { limitOf, pageOf } from "./page.ts";
 import { putRollout } from "./put-rollout.ts";
 import { readStoredPolicy } from "./read-documents.ts";
-import { rolloutView } from "./rollout-view.ts";
+import { auditedRollout, rolloutView } from "./rollout-view.ts";
 
 const kind = "rollout";
 
@@ -19,13 +20,14 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
     word: string,
     move: Move,
     { forwards = false }: { readonly forwards?: boolean } = {},
-  ): (actor: Actor, id: string, options?: ChangeOptions) => Promise<Changed<RolloutView>> {
+  ): (actor: Actor, id: string, options?: RolloutMoveOptions) => Promise<Changed<RolloutView>> {
     return (actor, id, options = {}) => {
       const wish = { permission: "edit" as const, action: `rollout.${word}`, kind, target: id, policies: true };
       return commit(context, actor, wish, options, async (change) => {
         const before = await findRollout(change, id);
         const policy = await change.policy(before.policy);
         demandOwner(actor.caller, before.policy, policy?.owner);
+        demandStep(before, options.expectedStep);
         const nowMs = context.nowMs();
         if (forwards) await demandValid(change, before, nowMs);
         const { name: author } = actor.caller;
@@ -36,9 +38,9 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
           value: rolloutView(after),
           changed: true,
           audit: [
-            { before: movable(before), after: movable(after) },
+            { before: auditedRollout(before), after: auditedRollout(after) },
             // Found by who asks for the history of the policy, too.
-            { kind: "policy", target: before.policy, before: movable(before), after: movable(after) },
+            { kind: "policy", target: before.policy, before: auditedRollout(before), after: auditedRollout(after) },
           ],
         };
       });
@@ -78,6 +80,14 @@ async function findRollout(view: Pick<StoreView, "rollout">, id: string): Promis
   return rollout;
 }
 
+function demandStep({ id, step }: RolloutRecord, expected: number | undefined): void {
+  if (expected === undefined || expected === step) return;
+  throw new SluiceError(
+    "version_conflict",
+    `rollout ${id} is at step ${step}, and step ${expected} was expected; look at it again`,
+  );
+}
+
 /** Before its `valid_from` the new version would leave who is under it without any. */
 async function demandValid(
   view: StoreView,
@@ -90,9 +100,4 @@ async function demandValid(
   if (read === undefined || read === "none" || read.validFromMs === undefined || read.validFromMs <= nowMs) return;
   const from = new Date(read.validFromMs).toISOString();
   throw invalidField(["valid_from"], `of version ${toVersion} is ${from}; it cannot be in force before`);
-}
-
-/** What changes when a rollout is moved. */
-function movable({ id, policy, fromVersion, toVersion, state, step, shadow, reason }: RolloutRecord): unknown {
-  return { rollout: id, policy, from_version: fromVersion, to_version: toVersion, state, step, shadow, reason };
 }

@@ -210,6 +210,16 @@ describe("what is refused of a subject", () => {
       });
   });
 
+  it("more limits of its own than a policy file may have", async () => {
+    for (let i = 0; i < 65; i++) await control.policies.put(admin, `p${i}`, document("1/s"));
+    const wish = (i: number) =>
+      control.subjects.setLimit(operator, "user", "u1", { policy: `p${i}`, windows: ["2/s"] });
+    for (let i = 0; i < 64; i++) await wish(i);
+    expect(await refusalOf(wish(64))).toMatchObject({ code: "invalid_request", problems: [{ path: ["limits"] }] });
+    await wish(63);
+    await control.configuration.import(admin, await control.configuration.export(admin));
+  });
+
   it("a limit that there is not, to be deleted", async () => {
     const none = control.subjects.deleteLimit(operator, "user", "u1", { kind: "custom", policy: "orders" });
     expect(await refusalOf(none)).toMatchObject({ code: "resource_not_found" });
@@ -301,6 +311,14 @@ describe("subjects in the audit", () => {
       ['{"tier":"gold"}', "{}"],
       ["{}", '{"tier":"gold"}'],
     ]);
+  });
+
+  it("are found also by the longest value there may be", async () => {
+    const value = "x".repeat(4_096);
+    await control.subjects.setTier(operator, "user", value, "gold");
+    await control.subjects.setTier(operator, "user", `${value.slice(1)}y`, "gold");
+    const { items } = await control.audit.list(admin, { target: `user:${value}` });
+    expect(items.map(({ action }) => action)).toEqual(["subject.tier"]);
   });
 
   it("change nothing in a dry run", async () => {

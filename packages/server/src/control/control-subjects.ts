@@ -8,10 +8,10 @@ import type { ControlContext } from "./control-context.ts";
 import { notFound } from "./control-errors.ts";
 import type { Actor, Changed, ExpectingOptions, SubjectControl, SubjectView } from "./control-plane.ts";
 import { demandEnd, demandForm, demandSubject } from "./demand-subject.ts";
-import { completeView, isOver, type KnownSubject, knownOf, readKnown, viewOf } from "./known-subject.ts";
+import { completeView, type KnownSubject, knownOf, readKnown, viewOf } from "./known-subject.ts";
 import { limitOf, pageOf } from "./page.ts";
 import { planReset } from "./plan-reset.ts";
-import { demandSubjectSeen, findOwnLimit, putOwnLimit, putTier } from "./write-subject.ts";
+import { demandSubjectSeen, findOwnLimit, isOver, putOwnLimit, putTier } from "./write-subject.ts";
 
 const kind = "subject";
 

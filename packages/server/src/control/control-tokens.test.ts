@@ -50,6 +50,13 @@ describe("tokens", () => {
     expect(await control.tokens.list(admin)).toEqual([]);
   });
 
+  it.each(["sluice", "anonymous"])("are not called %s, as the audit calls those without a token", async (name) => {
+    expect(await refusalOf(control.tokens.make(admin, { name, role: "admin" }))).toMatchObject({
+      code: "invalid_request",
+      problems: [{ path: ["name"] }],
+    });
+  });
+
   it("have names of their own among those in use", async () => {
     const { value } = await control.tokens.make(admin, { name: "ci", role: "viewer" });
     expect(await refusalOf(control.tokens.make(admin, { name: "ci", role: "check" }))).toMatchObject({

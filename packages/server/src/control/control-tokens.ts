@@ -1,7 +1,7 @@
-import { createHash, randomBytes } from "node:crypto";
 import type { PolicyStore, StoreChange, StoreView, TokenRecord } from "@sluice/sql";
 import { type Problem, SluiceError } from "sluice";
-import { demand } from "../access/access.ts";
+import { demand, unasked } from "../access/access.ts";
+import { digestOfToken, makeToken } from "../access/make-token.ts";
 import { tokenName } from "../access/parse-tokens.ts";
 import { type Role, roles } from "../access/roles.ts";
 import { auditEntry, sluiceItself } from "./audit-entry.ts";
@@ -38,7 +38,7 @@ export function createTokenControl(context: ControlContext): TokenControl {
           name: wish.name,
           role: wish.role,
           team: wish.team,
-          sha256: digestOf(token),
+          sha256: digestOfToken(token),
           createdMs: nowMs,
           createdBy: actor.caller.name,
           expiresMs: wish.expiresMs ?? nowMs + defaultLifeMs,
@@ -99,7 +99,7 @@ export async function ensureFirstToken(
       name: (await isNameTaken(change, name)) ? `${name}-${id.slice(0, 8)}` : name,
       role: "admin",
       team: undefined,
-      sha256: digestOf(token),
+      sha256: digestOfToken(token),
       createdMs: atMs,
       createdBy: sluiceItself.caller.name,
       expiresMs: atMs + defaultLifeMs,
@@ -124,18 +124,13 @@ async function usableAdmins(view: Pick<StoreView, "tokens">, nowMs: number): Pro
   return (await view.tokens()).filter((token) => isUsableAdmin(token, nowMs));
 }
 
-function isUsableAdmin({ role, revokedMs, expiresMs }: TokenRecord, nowMs: number): boolean {
+/** Whether it is of role admin and lets somebody in. */
+export function isUsableAdmin({ role, revokedMs, expiresMs }: TokenRecord, nowMs: number): boolean {
   return role === "admin" && revokedMs === undefined && (expiresMs === undefined || expiresMs > nowMs);
 }
 
-/** 256 bits that nobody guesses, and a beginning by which a leaked one is found. */
-function makeToken(): string {
-  return `sluice_${randomBytes(32).toString("base64url")}`;
-}
-
-function digestOf(token: string): string {
-  return createHash("sha256").update(token).digest("hex");
-}
+/** Under these the audit tells what Sluice does by itself, and what is asked without a token. */
+const notNames: ReadonlySet<string> = new Set([sluiceItself.caller.name, unasked.name]);
 
 function findProblems(
   { name, role, team, expiresMs }: Parameters<TokenControl["make"]>[1],
@@ -145,6 +140,7 @@ function findProblems(
   const note = (field: string, message: string): unknown => problems.push({ path: [field], message });
   const form = "1 to 64 letters, digits or . _ @ : / -";
   if (typeof name !== "string" || !tokenName.test(name)) note("name", `must be ${form}`);
+  else if (notNames.has(name)) note("name", "is what the audit calls those without a token; choose another");
   if (!roles.includes(role)) note("role", `must be one of ${roles.join(", ")}`);
   if (role === "editor" && team === undefined) note("team", "is missing: an editor changes the policies of one team");
   if (role !== "editor" && team !== undefined)

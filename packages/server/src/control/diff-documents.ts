@@ -12,8 +12,12 @@ export function diffDocuments(
 ): Pick<PolicyDiff, "changes" | "text"> {
   const changes: Change[] = [];
   diffValues([], before ?? {}, after ?? {}, changes);
-  return { changes, text: diffLines(linesOf(before), linesOf(after)) };
+  const isLarge = [before, after].some((one) => JSON.stringify(one ?? {}).length > maxYamlLength);
+  return { changes, text: diffLines(linesOf(before, isLarge), linesOf(after, isLarge)) };
 }
+
+/** Writing longer documents as YAML takes seconds, in which nothing is decided. They are told as JSON, which is YAML, too. */
+const maxYamlLength = 128 * 1024;
 
 function diffValues(path: readonly (string | number)[], before: unknown, after: unknown, changes: Change[]): void {
   if (isDeepStrictEqual(before, after)) return;
@@ -36,11 +40,19 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** As people write it: YAML without anchors, and no line broken. */
 export function renderYaml(value: unknown): string {
-  return stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 });
+  const text = stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 });
+  // Such characters stand in double quotes only. Terminals obey them, and YAML wants them escaped.
+  return text.replaceAll(/[\u007f-\u009f]/g, (one) => `\\x${one.charCodeAt(0).toString(16)}`);
 }
 
-function linesOf(document: PolicyDocument | undefined): readonly string[] {
-  return document === undefined ? [] : renderYaml(document).trimEnd().split("\n");
+function renderJson(value: unknown): string {
+  const text = JSON.stringify(value, undefined, 2);
+  return text.replaceAll(/[\u007f-\u009f]/g, (one) => `\\u00${one.charCodeAt(0).toString(16)}`);
+}
+
+function linesOf(document: PolicyDocument | undefined, isLarge: boolean): readonly string[] {
+  if (document === undefined) return [];
+  return (isLarge ? renderJson(document) : renderYaml(document).trimEnd()).split("\n");
 }
 
 /** Above this many comparisons, all that is between the first and the last difference counts as different. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import {
   createCidrSet,
   inRollout,
@@ -7,6 +8,7 @@ import {
   type PolicySet,
   parseCidr,
   parseIp,
+  SluiceError,
   StoreUnavailable,
   type SubjectEntry,
   type SubjectLimit,
@@ -117,7 +119,15 @@ function findOwn(
 const maxRead = 200;
 const atOnce = 16;
 
-export type UsageOf = (policy: string, limit: string) => readonly WindowUsage[] | undefined;
+/** How the counters of a limit stand, as it is for the subject. */
+export type UsageOf = (limit: CountedLimit, effective: Omit<EffectiveLimit, "usage">) => EffectiveLimit["usage"];
+
+interface Reading {
+  readonly policy: string;
+  readonly scope: string;
+  readonly shadow: boolean;
+  readonly windows: readonly WindowUsage[];
+}
 
 /** How the counters of a subject stand, of limits that are by its dimension alone. Nothing is said while they cannot be asked. */
 export async function readUsage(
@@ -128,39 +138,55 @@ export async function readUsage(
 ): Promise<UsageOf> {
   const alone = limits.filter((limit) => limit.alone);
   const policies = [...new Set(alone.map(({ policy }) => policy.id))].slice(0, maxRead);
-  const known = new Map<string, readonly WindowUsage[]>();
-  for (let first = 0; first < policies.length; first += atOnce) {
-    const some = policies.slice(first, first + atOnce).map(async (policy) => {
-      const { limits: read } = await limiter.explain({
-        policies: [policy],
-        dimensions: dimensionsOf(dimension, value),
-      });
-      for (const { scope, windows } of read) {
-        known.set(
-          keyOf(policy, scope),
-          windows.map(({ window, remaining, resetAfterMs }) => ({
-            window: window.source,
-            used: Math.max(window.capacity - remaining, 0),
-            remaining,
-            resetAfterMs,
-          })),
-        );
-      }
-    });
-    try {
-      await Promise.all(some);
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      return () => undefined;
+  const readings: Reading[] = [];
+  try {
+    for (let first = 0; first < policies.length; first += atOnce) {
+      const some = policies.slice(first, first + atOnce);
+      const read = await Promise.all(some.map((policy) => readPolicy(limiter, policy, dimension, value)));
+      readings.push(...read.flat());
     }
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return () => undefined;
   }
-  const wanted = new Set(alone.map(({ policy, scope }) => keyOf(policy.id, scope)));
-  return (policy, limit) => {
-    const key = keyOf(policy, limit);
-    return wanted.has(key) ? known.get(key) : undefined;
+  return ({ policy, scope, alone: tells }, { windows, mode }) => {
+    if (!tells) return undefined;
+    const fitting = readings.filter(
+      (one) => one.policy === policy.id && one.scope === scope && one.shadow === (mode === "shadow"),
+    );
+    const exact = fitting.find((one) =>
+      isDeepStrictEqual(
+        one.windows.map(({ window }) => window),
+        windows,
+      ),
+    );
+    // A change is stored a moment before this node decides by it; but of two versions, the other one's counters tell nothing.
+    return (exact ?? (policy.trial === undefined ? fitting[0] : undefined))?.windows;
   };
 }
 
-function keyOf(policy: string, limit: string): string {
-  return `${policy} ${limit}`;
+/** Empty where the policy is not in force any more. */
+async function readPolicy(
+  limiter: Pick<Limiter, "explain">,
+  policy: string,
+  dimension: string,
+  value: string,
+): Promise<readonly Reading[]> {
+  try {
+    const { limits } = await limiter.explain({ policies: [policy], dimensions: dimensionsOf(dimension, value) });
+    return limits.map(({ scope, shadow, windows }) => ({
+      policy,
+      scope,
+      shadow,
+      windows: windows.map(({ window, remaining, resetAfterMs }) => ({
+        window: window.source,
+        used: Math.max(window.capacity - remaining, 0),
+        remaining,
+        resetAfterMs,
+      })),
+    }));
+  } catch (error) {
+    if (error instanceof SluiceError && error.code === "policy_not_found") return [];
+    throw error;
+  }
 }

@@ -6,6 +6,7 @@ import type { ControlContext } from "./control-context.ts";
 import type { SubjectLimitView, SubjectView } from "./control-plane.ts";
 import { effectiveLimit, limitsBy, readUsage } from "./effective-limits.ts";
 import type { DocumentReader } from "./read-documents.ts";
+import { isOver } from "./write-subject.ts";
 
 /** What is kept of a subject. */
 export interface KnownSubject {
@@ -43,10 +44,6 @@ export async function knownOf(
   };
 }
 
-export function isOver({ untilMs }: SubjectLimitRecord, nowMs: number): boolean {
-  return untilMs !== undefined && untilMs <= nowMs;
-}
-
 export function viewOf({ limits, ...known }: KnownSubject): Omit<SubjectView, "effective"> {
   return { ...known, limits: limits.map(limitView) };
 }
@@ -80,7 +77,7 @@ export async function completeView(context: ControlContext, known: KnownSubject)
     ...viewOf(known),
     effective: limits.map((limit) => {
       const effective = effectiveLimit(limit, dimension, entry, nowMs);
-      return { ...effective, usage: usageOf(effective.policy, effective.limit) };
+      return { ...effective, usage: usageOf(limit, effective) };
     }),
   };
 }

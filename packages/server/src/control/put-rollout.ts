@@ -1,5 +1,5 @@
-import type { PolicyRecord, RolloutRecord, StoreChange } from "@sluice/sql";
-import { documentFromText, ownerOf } from "./policy-documents.ts";
+import type { PolicyRecord, RolloutRecord, StoreChange, VersionRecord } from "@sluice/sql";
+import { documentFromText, holdsForTheSame, ownerOf } from "./policy-documents.ts";
 
 /** Who moves a rollout, and why, for the versions that come of it. */
 export interface MovedBy {
@@ -20,40 +20,42 @@ export async function putRollout(change: StoreChange, rollout: RolloutRecord, by
   const current = await change.policy(policy);
   if (current === undefined || current.deleted) return;
   if (leftAside && fromVersion === 0 && current.version === toVersion) {
-    await markDeleted(change, current, { ...by, why: by.why || rollout.reason });
+    const newest = await newestVersion(change, policy);
+    const { record, added } = deletedPolicy(current, newest, { ...by, why: by.why || rollout.reason });
+    await change.addVersion(added);
+    await change.putPolicy(record);
     return;
   }
   if (!taken || fromVersion === 0) return;
   const next = await change.version(policy, toVersion);
   if (next === undefined) return;
+  const before = documentFromText(current.document);
+  const after = documentFromText(next.document);
   await change.putPolicy({
     ...current,
     version: toVersion,
     document: next.document,
-    owner: ownerOf(documentFromText(next.document)),
+    owner: ownerOf(after),
+    ruleKey: holdsForTheSame(before, after) ? current.ruleKey : undefined,
     changedMs: by.atMs,
   });
 }
 
-/** Makes the version of a policy that says it is deleted. */
-export async function markDeleted(change: StoreChange, current: PolicyRecord, by: MovedBy): Promise<void> {
-  const { author, why, atMs } = by;
-  const version = await nextVersion(change, current.id);
-  await change.addVersion({
-    policy: current.id,
-    version,
-    document: "",
-    deleted: true,
-    author,
-    atMs,
-    why,
-    revertOf: undefined,
-  });
-  await change.putPolicy({ ...current, version, document: "", ruleKey: undefined, deleted: true, changedMs: atMs });
+/** A policy that is deleted, and the version that says so. */
+export function deletedPolicy(
+  current: PolicyRecord,
+  newest: number,
+  { author, why, atMs }: MovedBy,
+): { readonly record: PolicyRecord; readonly added: VersionRecord } {
+  const version = newest + 1;
+  return {
+    record: { ...current, version, document: "", ruleKey: undefined, deleted: true, changedMs: atMs },
+    added: { policy: current.id, version, document: "", deleted: true, author, atMs, why, revertOf: undefined },
+  };
 }
 
-/** Versions count on where some of them never came to be the current one. */
-export async function nextVersion(change: StoreChange, policy: string): Promise<number> {
+/** Some versions never came to be the current one. 0: there is none. */
+export async function newestVersion(change: StoreChange, policy: string): Promise<number> {
   const [newest] = await change.versions(policy, { limit: 1 });
-  return (newest?.version ?? 0) + 1;
+  return newest?.version ?? 0;
 }

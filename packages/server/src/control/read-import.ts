@@ -1,6 +1,5 @@
 import type { Problem } from "sluice";
-import { readPolicyDocument } from "sluice/policy-text";
-import { isNode, LineCounter, parseDocument } from "yaml";
+import { parseYamlDocument, readPolicyDocument } from "sluice/policy-text";
 import { invalidPolicies } from "./control-errors.ts";
 import type { PolicyDocument } from "./control-plane.ts";
 import { defaultPolicyId } from "./read-documents.ts";
@@ -30,15 +29,8 @@ export interface ImportedSubject {
  * `invalid_policies` with every problem and its place.
  */
 export function readImport(text: string): ImportedConfiguration {
-  const lines = new LineCounter();
-  const yaml = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
-  const placeAt = (offset: number): NonNullable<Problem["place"]> => {
-    const { line, col } = lines.linePos(offset);
-    return { line: Math.max(line, 1), column: Math.max(col, 1) };
-  };
-  const syntax = yaml.errors.map(({ message, pos }): Problem => ({ path: [], message, place: placeAt(pos[0]) }));
+  const { contents, problems: syntax, withPlace } = parseYamlDocument(text, undefined);
   if (syntax.length > 0) throw invalidPolicies(syntax);
-  const contents = readContents(yaml);
   const dialect = dialects.find(
     (key) => contents !== null && typeof contents === "object" && Object.hasOwn(contents, key),
   );
@@ -48,17 +40,7 @@ export function readImport(text: string): ImportedConfiguration {
     ]);
   const read = readPolicyDocument(contents);
   const problems = [...read.problems, ...findDoubles(read.ids), ...findClashes(contents)];
-  if (problems.length > 0)
-    throw invalidPolicies(problems.map((problem) => ({ ...problem, place: placeAt(offsetOf(problem)) })));
-
-  /** Where the deepest part of a path stands that there is. */
-  function offsetOf({ path }: Problem): number {
-    for (let length = path.length; length > 0; length -= 1) {
-      const node = yaml.getIn(path.slice(0, length), true);
-      if (isNode(node) && node.range) return node.range[0];
-    }
-    return 0;
-  }
+  if (problems.length > 0) throw invalidPolicies(problems.map(withPlace));
 
   const written = contents as Written;
   return {
@@ -66,15 +48,14 @@ export function readImport(text: string): ImportedConfiguration {
       ...(written.policies ?? []).map((policy) => [String(policy.id), inDomain(policy, written.domain)] as const),
       ...defaultOf(written.default),
     ]),
-    subjects: read.subjects.map(({ value: entry, path }): ImportedSubject => {
-      const raw = yaml.getIn(path, false) as { toJSON(): { limits?: readonly { windows?: unknown }[] } };
-      const windows = raw.toJSON().limits ?? [];
+    subjects: read.subjects.map(({ value: entry, path: [, index] }): ImportedSubject => {
+      const windows = written.subjects?.[index as number]?.limits ?? [];
       return {
         dimension: entry.dimension,
         value: entry.value,
         tier: entry.tier,
-        limits: entry.limits.map(({ policy, limit = "", untilMs }, index) => {
-          const own = windows[index]?.windows;
+        limits: entry.limits.map(({ policy, limit = "", untilMs }, at) => {
+          const own = windows[at]?.windows;
           return { policy, limit, windows: JSON.stringify(Array.isArray(own) ? own : [own]), untilMs };
         }),
       };
@@ -88,14 +69,7 @@ interface Written {
   readonly domain?: string;
   readonly policies?: readonly PolicyDocument[];
   readonly default?: PolicyDocument | string;
-}
-
-function readContents(yaml: ReturnType<typeof parseDocument>): unknown {
-  try {
-    return yaml.toJS({ maxAliasCount: 100 });
-  } catch {
-    throw invalidPolicies([{ path: [], message: "uses anchors too often" }]);
-  }
+  readonly subjects?: readonly { readonly limits?: readonly { readonly windows?: unknown }[] }[];
 }
 
 function findDoubles(ids: readonly { readonly value: string; readonly path: Problem["path"] }[]): readonly Problem[] {

@@ -45,9 +45,7 @@ export function createRefusals({ store, log, nowMs, perMinute = 120 }: RefusalsO
       const records = queue;
       queue = [];
       try {
-        await store.note(async (note) => {
-          for (const record of records) await note.addAudit(record);
-        });
+        await store.note((note) => note.addAudit(records));
       } catch (error) {
         // They are told here at least.
         log.error(

@@ -1,14 +1,17 @@
-import type { PolicyRecord, RolloutRecord, StoreChange } from "@sluice/sql";
+import type { PolicyRecord, RolloutRecord, StoreChange, VersionRecord } from "@sluice/sql";
 import { lintPolicies, type Policy, type Problem, SluiceError } from "sluice";
 import { startRollout } from "../rollouts/start-rollout.ts";
 import { endRollout } from "../rollouts/steer-rollout.ts";
-import { invalidField, invalidPolicies } from "./control-errors.ts";
+import type { Deed } from "./audit-entry.ts";
+import type { AuditedChange } from "./commit.ts";
+import { invalidField, invalidPolicies, notFound } from "./control-errors.ts";
 import type { Actor, PolicyDocument, RolloutWish } from "./control-plane.ts";
 import { makeTimedId } from "./make-id.ts";
 import { demandOwner, teamOf } from "./may-edit.ts";
 import { documentFromText, holdsForTheSame, keptDocument, ownerOf, saysTheSame } from "./policy-documents.ts";
-import { markDeleted, nextVersion, putRollout } from "./put-rollout.ts";
+import { deletedPolicy, type MovedBy, newestVersion } from "./put-rollout.ts";
 import { defaultPolicyId, readDocument } from "./read-documents.ts";
+import { auditedRollout } from "./rollout-view.ts";
 import { underwayStates } from "./stored-rows.ts";
 import { VersionConflict } from "./version-conflict.ts";
 
@@ -23,12 +26,15 @@ export interface PolicyWish {
   readonly revertOf?: number | undefined;
 }
 
-/** What became of a policy. */
+/** What becomes of a policy. */
 export interface WrittenPolicy {
   readonly changed: boolean;
   /** As it is now: while a rollout is underway, the old version. */
   readonly record: PolicyRecord;
+  /** The one that was written, or where nothing changed is there. */
   readonly version: number;
+  /** Undefined where nothing changed. */
+  readonly added: VersionRecord | undefined;
   readonly rollout: RolloutRecord | undefined;
   readonly before: PolicyDocument | undefined;
   readonly after: PolicyDocument;
@@ -40,18 +46,30 @@ export interface FoundPolicy {
   /** Not a deleted one. */
   readonly current: PolicyRecord | undefined;
   readonly underway: RolloutRecord | undefined;
+  /** The highest version that there ever was; 0: none. */
+  readonly newest: number;
 }
 
-/** Creates or changes a policy, if the actor may and has seen what is there. `found` spares looking for it. */
+/** Creates or changes a policy, if the actor may and has seen what is there. */
 export async function writePolicy(
   change: StoreChange,
   actor: Actor,
   wish: PolicyWish,
   nowMs: number,
-  found?: FoundPolicy,
 ): Promise<WrittenPolicy> {
+  const written = planPolicy(actor, wish, await findPolicy(change, wish.id), nowMs);
+  await keepPolicies(change, [written]);
+  return written;
+}
+
+/** What a policy becomes, of what is stored. Many can be planned before all are kept. */
+export function planPolicy(
+  actor: Actor,
+  wish: PolicyWish,
+  { current, underway, newest }: FoundPolicy,
+  nowMs: number,
+): WrittenPolicy {
   const { id, why } = wish;
-  const { current, underway } = found ?? (await findPolicy(change, id));
   if (current !== undefined) demandOwner(actor.caller, id, current.owner);
   const document = keptDocument(id, wish.document, teamOf(actor.caller));
   const owner = ownerOf(document);
@@ -62,16 +80,22 @@ export async function writePolicy(
 
   const before = current === undefined ? undefined : documentFromText(current.document);
   const ruleKey = wish.ruleKey ?? (before && holdsForTheSame(before, document) ? current?.ruleKey : undefined);
-  if (current !== undefined && before !== undefined && saysTheSame(before, document) && ruleKey === current.ruleKey) {
-    const { version } = current;
-    return { changed: false, record: current, version, rollout: underway, before, after: document, warnings };
-  }
+  const shared = { before, after: document, warnings };
+  if (current !== undefined && before !== undefined && saysTheSame(before, document) && ruleKey === current.ruleKey)
+    return {
+      ...shared,
+      changed: false,
+      record: current,
+      version: current.version,
+      added: undefined,
+      rollout: underway,
+    };
   if (underway !== undefined) throw onItsWay(underway);
 
-  const version = await nextVersion(change, id);
+  const version = newest + 1;
   const text = JSON.stringify(document);
   const { name: author } = actor.caller;
-  await change.addVersion({
+  const added = {
     policy: id,
     version,
     document: text,
@@ -80,49 +104,75 @@ export async function writePolicy(
     atMs: nowMs,
     why,
     revertOf: wish.revertOf,
-  });
+  };
   const written: PolicyRecord = { id, version, document: text, owner, ruleKey, deleted: false, changedMs: nowMs };
   const rolloutWish = rolloutWishOf(wish, policy, before, nowMs);
-  // While a version is on its way the old one stays, but its rule is taken already.
-  const record = rolloutWish === undefined || current === undefined ? written : { ...current, ruleKey };
-  await change.putPolicy(record);
   if (rolloutWish === undefined)
-    return { changed: true, record, version, rollout: undefined, before, after: document, warnings };
+    return { ...shared, changed: true, record: written, version, added, rollout: undefined };
+  // While a version is on its way the old one stays, with its rule, which it needs where it comes back.
+  const record = current === undefined ? written : { ...current, ruleKey: wish.ruleKey ?? current.ruleKey };
   const { by = dimensionOf(policy), ...others } = rolloutWish;
+  const fromVersion = current?.version ?? 0;
   const rollout = startRollout(
-    {
-      ...others,
-      id: makeTimedId(nowMs),
-      policy: id,
-      fromVersion: current?.version ?? 0,
-      toVersion: version,
-      by,
-      author,
-    },
+    { ...others, id: makeTimedId(nowMs), policy: id, fromVersion, toVersion: version, by, author },
     nowMs,
   );
-  await putRollout(change, rollout, { author, why, atMs: nowMs });
-  return { changed: true, record, version, rollout, before, after: document, warnings };
+  return { ...shared, changed: true, record, version, added, rollout };
+}
+
+/** Keeps what was planned, in few statements. */
+export async function keepPolicies(change: StoreChange, planned: readonly WrittenPolicy[]): Promise<void> {
+  const changed = planned.filter((one) => one.changed);
+  await change.addVersion(changed.flatMap(({ added }) => (added === undefined ? [] : [added])));
+  await change.putPolicy(changed.map(({ record }) => record));
+  for (const { rollout } of changed) if (rollout !== undefined) await change.putRollout(rollout);
 }
 
 /** Deletes a policy, and ends a rollout of it. */
 export async function deletePolicy(
   change: StoreChange,
   actor: Actor,
-  wish: { readonly id: string; readonly expected: number | undefined | "any"; readonly why: string },
+  wish: { readonly id: string; readonly expected: number | undefined; readonly why: string },
   nowMs: number,
-): Promise<PolicyDocument> {
+): Promise<{ readonly before: PolicyDocument; readonly ended: readonly AuditedChange[] }> {
   const { id, expected, why } = wish;
-  const current = await change.policy(id);
-  if (current === undefined || current.deleted)
-    throw new SluiceError("resource_not_found", `policy ${id} does not exist`);
+  const found = await findPolicy(change, id);
+  const { current } = found;
+  if (current === undefined) throw notFound(`policy ${id}`);
   demandOwner(actor.caller, id, current.owner);
   demandSeen(id, current, expected);
-  const underway = await findUnderway(change, id);
-  if (underway !== undefined)
-    await change.putRollout(endRollout(underway, "cancelled", nowMs, "the policy was deleted"));
-  await markDeleted(change, current, { author: actor.caller.name, why, atMs: nowMs });
-  return documentFromText(current.document);
+  const by = { author: actor.caller.name, why, atMs: nowMs };
+  const ended = await keepDeletions(change, [{ ...found, current }], by);
+  return { before: documentFromText(current.document), ended };
+}
+
+/** Deletes policies, and ends rollouts of them, in few statements. Answers what the audit is to keep of those. */
+export async function keepDeletions(
+  change: StoreChange,
+  found: readonly (FoundPolicy & { readonly current: PolicyRecord })[],
+  by: MovedBy,
+): Promise<readonly AuditedChange[]> {
+  const ended: AuditedChange[] = [];
+  for (const { underway } of found) {
+    if (underway === undefined) continue;
+    const cancelled = endRollout(underway, "cancelled", by.atMs, "the policy was deleted");
+    await change.putRollout(cancelled);
+    const [before, after] = [auditedRollout(underway), auditedRollout(cancelled)];
+    ended.push({ action: "rollout.cancel", kind: "rollout", target: underway.id, before, after });
+  }
+  const deleted = found.map(({ current, newest }) => deletedPolicy(current, newest, by));
+  await change.addVersion(deleted.map(({ added }) => added));
+  await change.putPolicy(deleted.map(({ record }) => record));
+  return ended;
+}
+
+/** What the audit is to keep of a policy that was written, and of a rollout that begins with it. */
+export function auditOf({ record, before, after, rollout }: WrittenPolicy, deed: Partial<Deed> = {}): AuditedChange[] {
+  const begun = { action: "rollout.start", kind: "rollout", target: rollout?.id ?? "" };
+  return [
+    { target: record.id, ...deed, before, after },
+    ...(rollout === undefined ? [] : [{ ...begun, after: auditedRollout(rollout) }]),
+  ];
 }
 
 function demandSeen(id: string, current: PolicyRecord | undefined, expected: number | undefined | "any"): void {
@@ -133,11 +183,8 @@ function demandSeen(id: string, current: PolicyRecord | undefined, expected: num
 
 async function findPolicy(change: StoreChange, id: string): Promise<FoundPolicy> {
   const known = await change.policy(id);
-  return { current: known?.deleted === false ? known : undefined, underway: await findUnderway(change, id) };
-}
-
-async function findUnderway(change: Pick<StoreChange, "rollouts">, id: string): Promise<RolloutRecord | undefined> {
-  return (await change.rollouts({ policy: id, states: underwayStates, limit: 1 }))[0];
+  const [underway] = await change.rollouts({ policy: id, states: underwayStates, limit: 1 });
+  return { current: known?.deleted === false ? known : undefined, underway, newest: await newestVersion(change, id) };
 }
 
 function onItsWay({ id, policy, toVersion }: RolloutRecord): SluiceError {

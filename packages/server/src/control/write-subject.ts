@@ -1,5 +1,9 @@
 import type { StoreChange, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
+import { invalidField } from "./control-errors.ts";
 import { VersionConflict } from "./version-conflict.ts";
+
+/** As many as a policy file may have of one subject. */
+const maxOwnLimits = 64;
 
 /** How far ahead an override may end. */
 export const maxOverrideMs: number = 366 * 86_400_000;
@@ -42,6 +46,10 @@ export function kindOf({ untilMs }: Pick<SubjectLimitRecord, "untilMs">): OwnLim
   return untilMs === undefined ? "custom" : "override";
 }
 
+export function isOver({ untilMs }: Pick<SubjectLimitRecord, "untilMs">, nowMs: number): boolean {
+  return untilMs !== undefined && untilMs <= nowMs;
+}
+
 export function findOwnLimit(
   limits: readonly SubjectLimitRecord[],
   policy: string,
@@ -59,7 +67,11 @@ export async function putOwnLimit(
 ): Promise<SubjectLimitRecord | undefined> {
   const { dimension, value, policy, limit } = record;
   const known = await change.subjectLimits(dimension, value);
+  const before = findOwnLimit(known, policy, limit, kindOf(record));
+  const others = known.filter((one) => one !== before && !isOver(one, nowMs));
+  if (others.length >= maxOwnLimits)
+    throw invalidField(["limits"], `of ${dimension} ${value} are ${others.length} already; there can be no more`);
   await putTier(change, dimension, value, (await change.subject(dimension, value))?.tier, nowMs, true);
   await change.putSubjectLimit(record);
-  return findOwnLimit(known, policy, limit, kindOf(record));
+  return before;
 }

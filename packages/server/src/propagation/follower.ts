@@ -1,5 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { type KillSwitchRecord, type PolicyStore, PolicyStoreUnavailable } from "@sluice/sql";
+import {
+  type KillSwitchRecord,
+  type PolicyStore,
+  PolicyStoreUnavailable,
+  type Pulse,
+  type TokenRecord,
+} from "@sluice/sql";
 import type { Limiter, Problem } from "sluice";
 import { digestOf, readStored, type StoredGeneration } from "../control/assemble-stored.ts";
 import { composePolicySet } from "../control/compose-policy-set.ts";
@@ -57,7 +63,9 @@ export interface FollowerOptions {
   readonly policies: Pick<PoliciesInForce, "useStored">;
   readonly figures: Pick<StoreFigures, "countTakenUp" | "countHeard" | "countFoundByLooking" | "countRefused">;
   readonly log: Logger;
-  /** Hears of every generation that was taken up. */
+  /** Hears of the tokens at every read, also where policies of the same generation are refused. */
+  readonly useTokens: (tokens: readonly TokenRecord[]) => void;
+  /** Hears of everything that was taken up. */
   readonly onTaken: (taken: StoredGeneration, source: FollowerStatus["source"]) => void;
   /** How long the store may be away before that is an error. */
   readonly graceMs: number;
@@ -84,7 +92,7 @@ interface Taken {
 }
 
 export function createFollower(options: FollowerOptions): Follower {
-  const { store, policies, figures, log, onTaken, graceMs } = options;
+  const { store, policies, figures, log, useTokens, onTaken, graceMs } = options;
   const { lookEveryMs = 700, rereadMs = 60_000, goneBackAfterMs = 10_000, nowMs = Date.now } = options;
   const steadyMs = options.steadyMs ?? ((): number => performance.now());
   const killSwitch = obeyKillSwitch(options.limiter, log, nowMs);
@@ -97,8 +105,13 @@ export function createFollower(options: FollowerOptions): Follower {
   let away: { readonly sinceMs: number; readonly steadySinceMs: number; reason: string; expired: boolean } | undefined;
   let readAtMs = Number.NEGATIVE_INFINITY;
   let backSinceMs: number | undefined;
+  /** Which generation the kill switch was heard with, and when the store was asked for it. */
+  let switchHeard: { readonly generation: number; readonly askedMs: number | undefined } | undefined;
   let running: Promise<void> | undefined;
-  let again = false;
+  let reading = false;
+  let glancing = false;
+  /** Somebody asked while it was running. */
+  let again: { readonly byPush: boolean } | undefined;
   let closed = false;
   const stop = new AbortController();
 
@@ -132,7 +145,7 @@ export function createFollower(options: FollowerOptions): Follower {
 
   /** Whether an older generation is believed: a store that was restored from a backup stays behind, one that lags does not. */
   function hasGoneBack(generation: number): boolean {
-    if (taken === undefined || generation >= taken.stored.generation) {
+    if (generation >= Math.max(taken?.stored.generation ?? 0, switchHeard?.generation ?? 0)) {
       backSinceMs = undefined;
       return false;
     }
@@ -140,33 +153,69 @@ export function createFollower(options: FollowerOptions): Follower {
     return steadyMs() - backSinceMs >= goneBackAfterMs;
   }
 
+  /** Views may arrive in another order than they were asked for in: the switch goes back no more than policies do. */
+  function hearSwitch(
+    { generation, killSwitch: record }: Pulse,
+    { askedMs, goneBack = false }: { readonly askedMs: number | undefined; readonly goneBack?: boolean },
+  ): void {
+    if (switchHeard !== undefined && generation < switchHeard.generation && !goneBack) return;
+    const seenMs = goneBack ? undefined : switchHeard?.askedMs;
+    killSwitch.hear(record, seenMs === undefined ? undefined : steadyMs() - seenMs);
+    switchHeard = { generation, askedMs };
+  }
+
+  async function readPulse(): Promise<{ readonly pulse: Pulse; readonly askedMs: number }> {
+    const askedMs = steadyMs();
+    return { pulse: await withDeadline(store.readPulse(), lookWithinMs, silence), askedMs };
+  }
+
   async function lookOnce(byPush: boolean): Promise<void> {
-    const pulse = await withDeadline(store.readPulse(), lookWithinMs, silence);
+    const { pulse, askedMs } = await readPulse();
     if (closed) return;
-    killSwitch.hear(pulse.killSwitch);
+    const goneBack = hasGoneBack(pulse.generation);
+    hearSwitch(pulse, { askedMs, goneBack });
     newest = pulse.generation;
     const current = taken?.stored.generation ?? -1;
-    const goneBack = hasGoneBack(pulse.generation);
     const isNew = pulse.generation > current && pulse.generation !== refused?.generation;
-    const isDue = steadyMs() - readAtMs >= rereadMs && pulse.generation >= current;
+    const isOld = goneBack && pulse.generation !== refused?.generation;
+    const isDue = steadyMs() - readAtMs >= rereadMs && (pulse.generation >= current || goneBack);
     if (isNew && !byPush && taken !== undefined) figures.countFoundByLooking();
-    if (isNew || isDue || goneBack) await readWhole(goneBack);
+    if (isNew || isOld || isDue) await readWhole(goneBack);
     reached();
   }
 
+  /** The switch alone, which does not wait for a whole that is long in coming. That the store is away is told by who reads it. */
+  async function glance(): Promise<void> {
+    if (glancing) return;
+    glancing = true;
+    try {
+      const { pulse, askedMs } = await readPulse();
+      if (!closed) hearSwitch(pulse, { askedMs });
+    } catch {
+      return;
+    } finally {
+      glancing = false;
+    }
+  }
+
   async function readWhole(goneBack: boolean): Promise<void> {
-    const { stored, changedMs } = await withDeadline(store.read(readWithTime), readWithinMs, silence);
+    const askedMs = steadyMs();
+    reading = true;
+    const { stored, changedMs } = await withDeadline(store.read(readWithTime), readWithinMs, silence).finally(() => {
+      reading = false;
+    });
     if (closed) return;
     readAtMs = steadyMs();
     newest = stored.generation;
     const before = taken?.stored.generation;
     if (before !== undefined && stored.generation < before && !goneBack) return;
-    killSwitch.hear(stored.killSwitch);
-    if (goneBack)
+    hearSwitch(stored, { askedMs, goneBack });
+    if (before !== undefined && stored.generation < before)
       log.warn(
         { store: store.where, from: before, to: stored.generation },
         "the policy store has an older generation than this node, as after a restored backup; what it has is taken up",
       );
+    useTokens(stored.tokens);
     takeUp(stored, "store");
     if (before !== undefined && before !== stored.generation)
       figures.countTakenUp(changedMs === undefined ? undefined : Math.max(0, nowMs() - changedMs) / 1_000);
@@ -177,9 +226,9 @@ export function createFollower(options: FollowerOptions): Follower {
     const before = taken;
     try {
       const digest = use(stored, before?.digest);
-      const isNew = before === undefined || before.stored.generation !== generation || before.source !== source;
+      const isNew = before?.stored.generation !== generation || before.source !== source || before.digest !== digest;
       taken = { stored, source, digest, atMs: isNew ? nowMs() : before.atMs };
-      refused = undefined;
+      if (source === "store") refused = undefined;
       backSinceMs = undefined;
       if (!isNew) return;
       log.info(
@@ -228,18 +277,17 @@ export function createFollower(options: FollowerOptions): Follower {
 
   function run(byPush: boolean): Promise<void> {
     if (running !== undefined) {
-      again = true;
+      again = { byPush: byPush || again?.byPush === true };
+      if (reading) void glance();
       return running;
     }
     running = (async () => {
-      let pushed = byPush;
-      do {
-        again = false;
-        await lookOnce(pushed).catch((error: unknown) => {
+      for (let next: typeof again = { byPush }; next !== undefined && !closed; next = again) {
+        again = undefined;
+        await lookOnce(next.byPush).catch((error: unknown) => {
           if (!closed) missed(error);
         });
-        pushed = true;
-      } while (again && !closed);
+      }
     })().finally(() => {
       running = undefined;
     });
@@ -251,7 +299,8 @@ export function createFollower(options: FollowerOptions): Follower {
       // Not all nodes at the same moment, and none later than said.
       const waitMs = lookEveryMs * (0.8 + Math.random() * 0.2);
       await pause(waitMs, undefined, { ref: false, signal: stop.signal }).catch(() => undefined);
-      if (!closed) await run(false);
+      // A look that takes long is not waited for, because the next one may hear of the kill switch.
+      if (!closed) void run(false);
     }
   }
 
@@ -259,7 +308,8 @@ export function createFollower(options: FollowerOptions): Follower {
     async start(kept): Promise<void> {
       await run(false);
       if (taken === undefined && kept !== undefined) {
-        killSwitch.hear(kept.killSwitch);
+        hearSwitch(kept, { askedMs: undefined });
+        useTokens(kept.tokens);
         takeUp(kept, "snapshot");
         if (taken !== undefined)
           log.error(
@@ -292,9 +342,9 @@ export function createFollower(options: FollowerOptions): Follower {
       };
     },
     async close(): Promise<void> {
+      // What is under way is not waited for: the store may not answer, and what comes is not looked at any more.
       closed = true;
       stop.abort();
-      await running;
     },
   };
 }

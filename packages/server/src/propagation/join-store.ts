@@ -5,9 +5,10 @@ import type { RunningAccess } from "../access/create-access.ts";
 import { type Role, roles } from "../access/roles.ts";
 import { sluiceItself } from "../control/audit-entry.ts";
 import type { ControlPlane } from "../control/control-plane.ts";
-import { ensureFirstToken } from "../control/control-tokens.ts";
+import { ensureFirstToken, isUsableAdmin } from "../control/control-tokens.ts";
 import { createControlPlane } from "../control/create-control-plane.ts";
 import type { PolicyKeeper } from "../policies/policy-keeper.ts";
+import type { RolloutTime } from "../rollouts/rollout-time.ts";
 import { createJobs, type Jobs } from "../rollouts/run-jobs.ts";
 import { SettingError } from "../settings/parse-settings.ts";
 import { readSettingFile } from "../settings/read-setting-file.ts";
@@ -61,11 +62,12 @@ export interface JoinStoreOptions {
   /** Which of several processes behind the same ports this is. */
   readonly worker: number | undefined;
   readonly lookEveryMs?: number | undefined;
+  readonly rolloutTime?: RolloutTime | undefined;
 }
 
 /** Puts together what makes a server a node: what it follows, hears of, tells, and steers the others by. Nothing runs yet. */
 export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
-  const { opened, settings, runtime, limiter, policies, keeper, log, startedMs, worker } = options;
+  const { opened, settings, runtime, limiter, policies, keeper, log, startedMs, worker, rolloutTime } = options;
   const { store, kept, reached, tallies } = opened;
   const { id, name } = opened.node;
   const { precedence, adminPort } = settings;
@@ -92,8 +94,8 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
     log,
     graceMs: settings.storeGraceMs,
     lookEveryMs: options.lookEveryMs,
+    useTokens: (tokens) => access?.useTokens(knownTokens(tokens)),
     onTaken(stored, source): void {
-      access?.useTokens(knownTokens(stored.tokens));
       reports?.report();
       // Of several processes one is enough to keep what all of them use.
       if (source === "store" && (worker ?? 1) === 1) void keeper.keepStored({ ...stored, store: store.where });
@@ -113,9 +115,10 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
     files: () => policies.files,
     precedence,
     ipv6PrefixBits: settings.ipv6PrefixBits,
+    nowMs: rolloutTime?.nowMs,
   });
 
-  function readNode(): NodeRecord {
+  function readNode(seenMs: number): NodeRecord {
     const { generation, takenUpMs, state, source } = follower.status;
     const details = {
       pid: process.pid,
@@ -124,7 +127,7 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
       ...{ policies: limiter.snapshot.policySet.policies.length, overridden: policies.overridden.length },
     };
     return {
-      ...{ id, name, version, startedMs, seenMs: Date.now(), generation, appliedMs: takenUpMs },
+      ...{ id, name, version, startedMs, seenMs, generation, appliedMs: takenUpMs },
       details: JSON.stringify(details),
     };
   }
@@ -188,8 +191,11 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
         throw new SettingError(["store"], `${(error as Error).message}; it was there a moment ago, so start again`);
       }
       push.listen((generation) => follower.heard(generation));
-      reports = createNodeReports({ store, read: readNode, also: (note) => uses.write(note), log });
-      jobs = createJobs({ store, node: id, log, announce, auditKeptMs: settings.auditRetentionMs });
+      reports = createNodeReports({ store, id, read: readNode, also: (note) => uses.write(note), log });
+      jobs = createJobs({
+        ...{ store, node: id, log, announce, auditKeptMs: settings.auditRetentionMs },
+        ...{ nowMs: rolloutTime?.nowMs, everyMs: rolloutTime?.everyMs },
+      });
     },
     look: () => follower.look(),
     async close(): Promise<void> {
@@ -198,10 +204,10 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
       // A store that is away keeps nobody from stopping.
       const rest = Promise.all([control.close(), tallies.close(), jobs?.close()]);
       const late = (): Error => new Error("the policy store does not answer");
-      await withDeadline(rest, closeWithinMs, late).catch((error: unknown) =>
+      const told = withDeadline(rest, closeWithinMs, late).catch((error: unknown) =>
         log.warn({ reason: String(error) }, "the policy store was not told everything before the end"),
       );
-      await reports?.close();
+      await Promise.all([told, reports?.close()]);
       await store.close();
     },
   };
@@ -223,10 +229,6 @@ function knownTokens(tokens: readonly TokenRecord[]): Parameters<RunningAccess["
 
 function isRole(word: string): word is Role {
   return (roles as readonly string[]).includes(word);
-}
-
-function isUsableAdmin({ role, revokedMs, expiresMs = Infinity }: TokenRecord, nowMs: number): boolean {
-  return role === "admin" && revokedMs === undefined && expiresMs > nowMs;
 }
 
 /** Has a store that nothing was ever written to begin with a file. Of several nodes that start at once one does it. */

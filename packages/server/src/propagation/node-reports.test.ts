@@ -21,7 +21,7 @@ afterEach(() => store.close());
 
 it("tells of a node at the start and when it is asked to, and forgets it at the end", async () => {
   let generation = 3;
-  reports = createNodeReports({ store, read: () => ({ ...node, generation }), log, everyMs: 3_600_000 });
+  reports = createNodeReports({ store, id: node.id, read: () => ({ ...node, generation }), log, everyMs: 3_600_000 });
   await vi.waitFor(async () => expect(await nodes()).toEqual([node]));
   generation = 4;
   reports.report();
@@ -30,20 +30,28 @@ it("tells of a node at the start and when it is asked to, and forgets it at the 
   expect(await nodes()).toEqual([]);
 });
 
+it("is told when it is by the store's clock", async () => {
+  const beforeMs = await store.read((view) => view.nowMs());
+  reports = createNodeReports({ store, id: node.id, read: (seenMs) => ({ ...node, seenMs }), log });
+  await vi.waitFor(async () => expect(await nodes()).toHaveLength(1));
+  expect((await nodes())[0]!.seenMs).toBeGreaterThanOrEqual(beforeMs);
+  await reports.close();
+});
+
 it("goes on by itself, also past a store that is away", async () => {
   let failures = 2;
   const note: PolicyStore["note"] = (work) => {
     failures -= 1;
     return failures >= 0 ? Promise.reject(new Error("away")) : store.note(work);
   };
-  reports = createNodeReports({ store: { note }, read: () => node, log, everyMs: 1 });
+  reports = createNodeReports({ store: { note }, id: node.id, read: () => node, log, everyMs: 1 });
   await vi.waitFor(async () => expect(await nodes()).toEqual([node]));
   await reports.close();
 });
 
 it("is not held up by a store that does not answer", async () => {
   const note = (): Promise<never> => new Promise(() => undefined);
-  reports = createNodeReports({ store: { note }, read: () => node, log, forgetWithinMs: 1 });
+  reports = createNodeReports({ store: { note }, id: node.id, read: () => node, log, forgetWithinMs: 1 });
   await reports.close();
 });
 

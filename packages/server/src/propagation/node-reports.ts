@@ -13,8 +13,9 @@ export interface NodeReports {
 
 export interface NodeReportsOptions {
   readonly store: Pick<PolicyStore, "note">;
-  /** How the node stands now. */
-  readonly read: () => NodeRecord;
+  readonly id: string;
+  /** How the node stands now, which is `nowMs` by the store's clock. */
+  readonly read: (nowMs: number) => NodeRecord;
   /** What else is written down at the same time. */
   readonly also?: ((note: StoreNote) => Promise<void>) | undefined;
   readonly log: Logger;
@@ -26,7 +27,7 @@ export interface NodeReportsOptions {
 const writeWithinMs = 10_000;
 
 export function createNodeReports(options: NodeReportsOptions): NodeReports {
-  const { store, read, also, log, everyMs = 5_000, forgetWithinMs = 2_000 } = options;
+  const { store, id, read, also, log, everyMs = 5_000, forgetWithinMs = 2_000 } = options;
   let running: Promise<void> | undefined;
   let again = false;
   let closed = false;
@@ -34,7 +35,7 @@ export function createNodeReports(options: NodeReportsOptions): NodeReports {
 
   async function writeOnce(): Promise<void> {
     const work = store.note(async (note) => {
-      await note.putNode(read());
+      await note.putNode(read(await note.nowMs()));
       await also?.(note);
     });
     await withDeadline(work, writeWithinMs, () => new Error("the policy store does not answer"));
@@ -74,7 +75,7 @@ export function createNodeReports(options: NodeReportsOptions): NodeReports {
       stop.abort();
       const forget = async (): Promise<void> => {
         await running;
-        await store.note((note) => note.deleteNode(read().id));
+        await store.note((note) => note.deleteNode(id));
       };
       await withDeadline(forget(), forgetWithinMs, () => new Error("the policy store does not answer")).catch(
         (error: unknown) => log.debug({ reason: String(error) }, "the policy store was not told that this node stops"),

@@ -84,8 +84,8 @@ describe("the file of the first token", () => {
     const file = await prepareTokenFile({ store, adminTokenFile: undefined });
     expect(file.path).toBe(join(folder, "store.db-admin-token"));
     await writeFile(file.path, "an older one", { mode: 0o644 });
-    await file.keep("slu_token");
-    expect(await readFile(file.path, "utf8")).toBe("slu_token\n");
+    await file.keep("sluice_token");
+    expect(await readFile(file.path, "utf8")).toBe("sluice_token\n");
     expect((await stat(file.path)).mode & 0o777).toBe(0o600);
     expect(await readdir(folder)).toEqual(["store.db-admin-token"]);
   });

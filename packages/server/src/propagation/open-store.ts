@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { openPolicyStore, PolicyStoreUnavailable } from "@sluice/sql";
 import type { PolicyKeeper } from "../policies/policy-keeper.ts";
 import type { KeptGeneration } from "../policies/policy-snapshot.ts";
+import type { RolloutTime } from "../rollouts/rollout-time.ts";
 import { createTrialTallies, type TrialTallies } from "../rollouts/tally-trials.ts";
 import { SettingError } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -31,6 +32,7 @@ export interface OpenStoreOptions {
   readonly log: Logger;
   /** How long a store that is not up yet is waited for: with something to start with instead, and without. */
   readonly patienceMs?: { readonly kept: number; readonly alone: number } | undefined;
+  readonly rolloutTime?: RolloutTime | undefined;
 }
 
 const patience = { kept: 3_000, alone: 10_000 } as const;
@@ -42,7 +44,7 @@ const againAfterMs = 250;
  * is of no use.
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
-  const { url, settings, keeper, log, patienceMs = patience } = options;
+  const { url, settings, keeper, log, patienceMs = patience, rolloutTime } = options;
   const where = renderStoreUrl(url);
   const kept = await keeper.recallStored(where);
   const store = createReopeningStore({
@@ -54,7 +56,8 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
   // Processes in containers often have the same name and the same number.
   const node = { id: `${name}-${randomBytes(6).toString("hex")}`, name };
   const opened = (reached: boolean): OpenedStore => {
-    return { store, kept, reached, node, tallies: createTrialTallies({ store, node: node.id, log }) };
+    const time = { nowMs: rolloutTime?.nowMs, flushEveryMs: rolloutTime?.everyMs };
+    return { store, kept, reached, node, tallies: createTrialTallies({ store, node: node.id, log, ...time }) };
   };
   // A file is there or not; one that another process is just making is waited for where it is opened.
   const waitMs = store.kind === "sqlite" ? 0 : kept === undefined ? patienceMs.alone : patienceMs.kept;

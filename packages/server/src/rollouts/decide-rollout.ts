@@ -3,7 +3,7 @@ import { hasBaseline } from "./judge-look.ts";
 import { isWatched, judgeSums, lastWholeMinute, looksOnStep } from "./judge-rollout.ts";
 import { beginRollout, takeStep } from "./start-rollout.ts";
 import { endRollout } from "./steer-rollout.ts";
-import { sumTallies } from "./trial-sums.ts";
+import { sumTallies, type TrialSums } from "./trial-sums.ts";
 
 /** What becomes of a rollout by itself. */
 export interface RolloutMove {
@@ -14,7 +14,7 @@ export interface RolloutMove {
 
 /** Looks that a step needs, before the next one comes by itself. */
 const looksPerStep = 3;
-/** Where there is too little traffic for them, so much longer is waited; then time alone is enough. */
+/** Where there is too little traffic for them, so much longer is waited; then time alone is enough, unless traffic has ceased. */
 export const patienceMs: number = 5 * 60_000;
 
 /** Whether a decision may need tallies now: reading them every time would be a waste. */
@@ -46,7 +46,7 @@ export function decideRollout(
   const { rollout: judged, looks, rollBack } = judgeSums(rollout, sums, nowMs);
   if (rollBack !== undefined)
     return { rollout: endRollout(judged, "rolled_back", nowMs, rollBack), kind: "rolled_back" };
-  if (mayGoOn(judged, nowMs)) {
+  if (mayGoOn(judged, nowMs) && !isSilent(judged, sums, nowMs)) {
     const next = judged.step + 1;
     const reason = looksOnStep(judged) > 0 ? "nothing unusual was seen on the step before" : "its time has come";
     return next < judged.steps.length
@@ -54,6 +54,15 @@ export function decideRollout(
       : { rollout: endRollout(judged, "done", nowMs, reason), kind: "done" };
   }
   return looks === 0 ? undefined : { rollout: judged, kind: "looked" };
+}
+
+/**
+ * Whether nothing is heard of subjects that were heard of before. Counters may be away, a kill switch may decide, tallies may be
+ * on their way, or who was denied everything has given up: that nothing is seen does not say that nothing is wrong.
+ */
+function isSilent(rollout: RolloutRecord, sums: TrialSums, nowMs: number): boolean {
+  if (!isWatched(rollout) || rollout.lookedAtMinute >= lastWholeMinute(nowMs)) return false;
+  return sums.rings.some((ring) => ring <= rollout.step && hasBaseline(ring, sums));
 }
 
 function mayGoOn(rollout: RolloutRecord, nowMs: number): boolean {

@@ -116,7 +116,7 @@ interface Part {
   readonly ring: number;
   readonly span: Span;
   readonly count: Count;
-  /** Requests beyond the usual number, where nobody is left under the old version to tell that by. */
+  /** Requests beyond the usual number. */
   readonly surplus: number;
   readonly own: Baseline | undefined;
   readonly beside: Beside | undefined;
@@ -146,9 +146,7 @@ function describePart(span: Span, count: Count, others: Others, sums: TrialSums)
     .map((one) => ({ one, other: countOthers(others, sums, one.minute, one.minute) }));
   const now = countOthers(others, sums, span.from, span.to);
   const beside = others.side === "none" ? undefined : describeBeside(own, besideOthers, now);
-  const surplus =
-    others.side === "old" ? 0 : findSurplus(span, count, besideOthers, others.side === "none" ? undefined : now);
-  return { ring, span, count, surplus, own, beside };
+  return { ring, span, count, surplus: findSurplus(span, count, alone), own, beside };
 }
 
 interface MinuteBeside {
@@ -190,19 +188,23 @@ function describeBeside(own: Baseline, minutes: readonly MinuteBeside[], now: Co
 }
 
 /**
- * How many requests are more than usual, by more than the usual spread. A flood by a few subjects is what limits are for: these
- * requests are taken out as if every one of them had been denied. A bad version denies those that are usual.
+ * How many requests are more than usual, where the number strays further than its usual spread explains. To deny what a few
+ * subjects ask beyond their limits is what limits are for, so these requests are taken out as if every one of them had been
+ * denied: a bad version lets fewer through than usual.
  */
-function findSurplus(span: Span, { decided }: Count, minutes: readonly MinuteBeside[], now: Count | undefined): number {
-  const last = minutes.slice(-volumeMinutes);
-  const scaleOf = (other: Count): number => (now === undefined ? 1 : Math.max(1, other.decided));
-  const perScale = sum(last.map(({ one }) => one.decided)) / sum(last.map(({ other }) => scaleOf(other)));
-  if (!(perScale > 0) || last.length < 2) return 0;
-  const spread = Math.sqrt(
-    sum(last.map(({ one, other }) => (one.decided / (perScale * scaleOf(other)) - 1) ** 2)) / (last.length - 1),
-  );
-  const usual = perScale * (now === undefined ? span.to - span.from + 1 : now.decided);
-  return Math.max(0, Math.min(decided - 1, Math.round(decided - usual * (1 + spread))));
+function findSurplus({ from, to }: Span, { decided }: Count, minutes: readonly BaselineMinute[]): number {
+  const volumes = minutes.slice(-volumeMinutes).map((one) => one.decided);
+  const perMinute = sum(volumes) / volumes.length;
+  const spread = Math.sqrt(sum(volumes.map((one) => (one / perMinute - 1) ** 2)) / (volumes.length - 1));
+  const usual = perMinute * (to - from + 1);
+  return decided > usual * (1 + sigmasAfter(volumes.length) * spread)
+    ? Math.min(decided - 1, Math.round(decided - usual))
+    : 0;
+}
+
+/** How many σ are beyond chance, where σ is known from so many minutes. */
+function sigmasAfter(minutes: number): number {
+  return sigmas + sigmasOfFewMinutes / (minutes - 1);
 }
 
 interface Comparison {
@@ -270,7 +272,7 @@ function expect(
     minutes += share * baseline.minutes;
   }
   const sigma = Math.sqrt(byChance + strays * strays);
-  const beyond = (sigmas + sigmasOfFewMinutes / (minutes - 1)) * sigma;
+  const beyond = sigmasAfter(minutes) * sigma;
   // One request more: small counts are lopsided, and come in whole numbers.
   return { expected, sigma, threshold: expected + Math.max(minExcess, beyond + 1 / decided) };
 }

@@ -217,6 +217,28 @@ describe("what happens to others as well", () => {
   });
 });
 
+describe("more requests than usual", () => {
+  /** The first ring asks `decided` times a minute instead of 5 000 times once it has joined, and so many of those are denied. */
+  function crowded(decided: number, denied: number): TallyRecord[] {
+    return [
+      ...firstStep(9, 0.02),
+      ...Array.from({ length: 6 }, (_, i) => tally(10 + i, 0, "new", decided, denied)),
+      ...minutesOf(10, 15, 1, "old", 50_000, 0.02),
+    ];
+  }
+
+  it("are not held against the new version where no fewer pass than usual", () => {
+    const { rollout, rollBack } = judgeRollout(rolloutOn(0, 10), crowded(6_000, 1_100), lookAt(15));
+    expect(rollBack).toBeUndefined();
+    expect(figuresOf(rollout)).toMatchObject({ verdict: "unclear", strikes: 0 });
+    expect(figuresOf(rollout).sentence).toContain("More requests came than usual");
+  });
+
+  it("do not hide that fewer pass: whoever is denied often asks again", () => {
+    expect(judgeRollout(rolloutOn(0, 10), crowded(9_000, 5_000), lookAt(15)).rollBack).toBeDefined();
+  });
+});
+
 describe("the last step", () => {
   /** Everybody under the new version from minute 20 on; the first ring since minute 10. */
   function lastStep(to: number, newRate: number, firstRate = 0.02, decided = 50_000): TallyRecord[] {

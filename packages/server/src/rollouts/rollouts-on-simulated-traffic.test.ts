@@ -4,6 +4,7 @@ import { decideRollout } from "./decide-rollout.ts";
 import { lastWholeMinute } from "./judge-rollout.ts";
 import { endRollout } from "./steer-rollout.ts";
 import { type Decide, drawWorld, type NewVersion, simulateRollout, type World } from "./testing/simulate-rollout.ts";
+import { type Crowd, simulateSubjects } from "./testing/simulate-subjects.ts";
 import { addCounts, sumTallies } from "./trial-sums.ts";
 
 /** How many of some rollouts, each in a world of its own, are rolled back. */
@@ -88,6 +89,28 @@ describe("good rollouts", () => {
   });
 });
 
+describe("limits that each subject has for itself", () => {
+  const crowd: Crowd = { subjects: 1_000, perMinute: 5, uneven: 0.8, limit: 30, swell: () => 1 };
+
+  it.each([
+    ["their traffic grows", (minute: number) => 1 + minute * 0.3],
+    ["some of them turn heavy", (minute: number, subject: number) => (minute > 15 && subject % 97 === 5 ? 8 : 1)],
+    ["everybody asks more for a while", (minute: number) => (minute >= 32 && minute < 38 ? 3 : 1)],
+    ["they start when the rollout is underway", (minute: number) => (minute < 11 ? 0.02 : 1)],
+  ])("may be rolled out while %s", { timeout: 60_000 }, (_, swell) => {
+    let rolledBack = 0;
+    for (let seed = 0; seed < 60; seed++)
+      if (simulateSubjects({ ...crowd, swell }, seed, crowd.limit).state === "rolled_back") rolledBack++;
+    expect(rolledBack).toBeLessThanOrEqual(1);
+  });
+
+  it("are rolled back where they are too low, while traffic grows as well", { timeout: 60_000 }, () => {
+    for (const swell of [() => 1, (minute: number) => 1 + minute * 0.05])
+      for (let seed = 0; seed < 20; seed++)
+        expect(simulateSubjects({ ...crowd, swell }, seed, 1).state).toBe("rolled_back");
+  });
+});
+
 describe("bad rollouts", () => {
   const everything: NewVersion = () => 1;
   const more =
@@ -102,7 +125,7 @@ describe("bad rollouts", () => {
     ["5 points more are denied", more(5), 3_000, [0.002, 0.01, 0.05]],
     ["2 points more are denied", more(2), 3_000, [0.002, 0.01]],
   ])("are caught within five minutes where %s", { timeout: 60_000 }, (_, newVersion, perMinute, rates) => {
-    const seeds = 40;
+    const seeds = 200;
     for (const denied of rates) {
       let inTime = 0;
       let caught = 0;

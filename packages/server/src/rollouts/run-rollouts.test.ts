@@ -179,6 +179,44 @@ describe("a good rollout", () => {
     expect(await rollout()).toMatchObject({ state: "running", step: 1 });
   });
 
+  it("stays on its step for as long as nothing is heard of those who were asked about before", async () => {
+    await begin();
+    await live(15, 0.02);
+    expect(await rollout()).toMatchObject({ state: "running", step: 0 });
+    // Counters are away, or a kill switch decides, or who was denied everything has given up.
+    await live(60, 0.02, 0);
+    expect(await rollout()).toMatchObject({ state: "running", step: 0 });
+    await live(4, 0.02);
+    expect(await rollout()).toMatchObject({ state: "running", step: 1 });
+  });
+
+  it("does not go on past minutes that are told of late", async () => {
+    await begin();
+    await live(15, 0.02);
+    nowMs += 40 * minuteMs;
+    await pass();
+    expect(await rollout()).toMatchObject({ state: "running", step: 0 });
+    nowMs -= 40 * minuteMs;
+    await live(4, 0.5);
+    expect(await rollout()).toMatchObject({ state: "rolled_back", step: 0 });
+  });
+
+  it("goes no further while a kill switch decides, since nobody is counted then", async () => {
+    await begin();
+    const killSwitch = {
+      mode: "open" as const,
+      sinceMs: nowMs,
+      untilMs: nowMs + 60 * minuteMs,
+      reason: "",
+      author: "",
+    };
+    await store.change((change) => change.putKillSwitch(killSwitch));
+    await live(59, 0.02, 0);
+    expect(await rollout()).toMatchObject({ state: "observing", step: -1 });
+    await live(2, 0.02, 0);
+    expect(await rollout()).toMatchObject({ state: "running", step: 0 });
+  });
+
   it("waits for nothing but time where nothing could roll it back", async () => {
     await begin({ fromVersion: 0 });
     await live(11, 0.9);
@@ -201,11 +239,14 @@ describe("a bad rollout", () => {
     expect(ended.reason).toMatch(/denied [78]\.\d\d % of 10000 requests; the same subjects were denied [12]\.\d\d %/);
     expect(await store.read((view) => view.policy("p"))).toMatchObject({ version: 1, document: documents[1] });
 
-    const [entry] = await store.read((view) => view.audit({ action: "rollout.rolled_back" }));
+    const [entry] = await store.read((view) => view.audit({ action: "rollout.rolled_back", kind: "rollout" }));
     expect(entry).toMatchObject({ actor: "sluice", kind: "rollout", target: "r", outcome: "done", why: ended.reason });
     expect(entry?.generation).toBe(await generation());
     const after = JSON.parse(entry?.after ?? "") as { state: string; figures: unknown };
     expect(after).toMatchObject({ state: "rolled_back", policy: "p", from_version: 1, to_version: 2, strikes: 3 });
+    expect(after).toMatchObject({ percent: 0 });
+    const ofPolicy = await store.read((view) => view.audit({ kind: "policy", target: "p" }));
+    expect(ofPolicy[0]).toMatchObject({ action: "rollout.rolled_back", after: entry?.after });
     expect(after.figures).toEqual(parseRolloutFigures(ended.figures));
     expect(announced.at(-1)).toBe(entry?.generation);
     expect(lines.filter(({ level }) => level === "warn").map(({ message }) => message)).toEqual([

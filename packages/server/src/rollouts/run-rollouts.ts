@@ -1,6 +1,7 @@
 import type { PolicyStore, RolloutRecord, StoreView, TallyRecord } from "@sluice/sql";
 import { auditEntry, sluiceItself } from "../control/audit-entry.ts";
 import { putRollout } from "../control/put-rollout.ts";
+import { percentOf } from "../control/stored-rows.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { decideRollout, needsTallies, type RolloutMove } from "./decide-rollout.ts";
 import { parseRolloutFigures } from "./rollout-figures.ts";
@@ -49,7 +50,18 @@ async function findMove(view: StoreView, rollout: RolloutRecord, nowMs: number):
   const tallies: readonly TallyRecord[] = needsTallies(rollout, nowMs)
     ? await view.tallies(rollout.id, Math.floor(nowMs / minuteMs) - tallyKeptMinutes)
     : [];
-  return decideRollout(rollout, tallies, nowMs);
+  const move = decideRollout(rollout, tallies, nowMs);
+  return move !== undefined && goesForward(move) && (await isForced(view, nowMs)) ? undefined : move;
+}
+
+function goesForward({ kind }: RolloutMove): boolean {
+  return kind === "began" || kind === "step" || kind === "done";
+}
+
+/** While a kill switch decides nobody is counted, so there is nothing to go forward by. */
+async function isForced(view: StoreView, nowMs: number): Promise<boolean> {
+  const { killSwitch } = await view.pulse();
+  return killSwitch !== undefined && killSwitch.untilMs > nowMs;
 }
 
 /** A rollout goes from one version to another. Where the first is not there any more, it leads nowhere. */
@@ -76,43 +88,43 @@ async function moveRollout({ store, nowMs, log, announce }: RunRolloutsOptions, 
     }
     await putRollout(change, rollout, { author: sluiceItself.caller.name, why: rollout.reason, atMs });
     const generation = await change.nextGeneration();
-    await change.addAudit(
-      auditEntry(
-        sluiceItself,
-        { action: `rollout.${kind}`, kind: "rollout", target: id },
-        {
-          outcome: "done",
-          why: rollout.reason,
-          before: renderRollout(before),
-          after: renderRollout(rollout),
-          generation,
-        },
-        atMs,
-      ),
-    );
+    const details = {
+      outcome: "done" as const,
+      why: rollout.reason,
+      before: renderRollout(before),
+      after: renderRollout(rollout),
+      generation,
+    };
+    // Found by who asks for the history of the policy, too.
+    for (const of of [
+      { kind: "rollout", target: id },
+      { kind: "policy", target: rollout.policy },
+    ])
+      await change.addAudit(auditEntry(sluiceItself, { action: `rollout.${kind}`, ...of }, details, atMs));
     return { rollout, kind, generation };
   });
   if (moved === undefined) return;
   const { rollout, kind, generation } = moved;
   if (generation === undefined) return;
   announce(generation);
-  const { policy, toVersion, step, steps, reason } = rollout;
-  const fields = { rollout: id, policy, version: toVersion, percent: steps[step]?.percent ?? 0, reason };
+  const { policy, toVersion, reason } = rollout;
+  const fields = { rollout: id, policy, version: toVersion, percent: percentOf(rollout), reason };
   if (kind === "rolled_back") log.warn(fields, "a rollout was rolled back");
   else log.info({ ...fields, state: rollout.state }, "a rollout moved on");
 }
 
 /** What the audit keeps of a rollout. */
 function renderRollout(rollout: RolloutRecord): Readonly<Record<string, unknown>> {
-  const { policy, fromVersion, toVersion, state, shadow, step, steps, strikes, figures } = rollout;
+  const { id, policy, fromVersion, toVersion, state, shadow, step, strikes, figures } = rollout;
   return {
+    rollout: id,
     policy,
     from_version: fromVersion,
     to_version: toVersion,
     state,
     shadow,
     step,
-    percent: steps[step]?.percent ?? 0,
+    percent: percentOf(rollout),
     strikes,
     figures: parseRolloutFigures(figures),
   };

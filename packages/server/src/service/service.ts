@@ -16,7 +16,7 @@ import type { Decide } from "./decide.ts";
  */
 export interface Service {
   readonly decide: Decide;
-  readonly limiter: Pick<Limiter, "explain" | "peek" | "charge" | "give" | "snapshot">;
+  readonly limiter: Pick<Limiter, "explain" | "forced" | "peek" | "charge" | "give" | "snapshot">;
   /** Forgets the counters of a request. Who wanted it is in the log, and in the audit where there is one. */
   reset(request: CheckRequest, actor: Actor): Promise<void>;
   readonly access: Access;

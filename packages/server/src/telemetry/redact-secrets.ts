@@ -12,11 +12,12 @@ const secretNames = [
 const text = '"(?:[^"\\\\]|\\\\.)*"';
 const secretField = new RegExp(`("(?:${secretNames})"):(?:${text}|\\[[^\\]]*\\]|[\\w.+-]+)`, "gi");
 
-/** What gives a secret away wherever it stands: a password in an address, a bearer token, a private key. */
+/** What gives a secret away wherever it stands: a password in an address, a bearer token, one of our tokens, a private key. */
 const secretTexts: readonly (readonly [RegExp, string])[] = [
   // Up to the last @ before the path; where there is none, up to the first.
   [/([a-z][a-z0-9+.-]*:\/\/[^\s:/@"\\]*):(?:[^\s/?#"\\]+|[^\s@"\\]+)@/gi, "$1:[redacted]@"],
   [/\b(bearer|basic)[ :]+[\w.~+/=-]{4,}/gi, "$1 [redacted]"],
+  [/\bsluice_[\w-]{43}(?![\w-])/g, "[redacted]"],
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|(?="|$))/gs, "[redacted]"],
 ];
 

@@ -138,6 +138,14 @@ function serviceOf(policies: Policies, parts: ServiceParts = {}, counters?: Coun
   return createTestService(limiter, parts);
 }
 
+/** While the kill switch is on, for another minute. */
+function forcedService(mode: "open" | "closed"): Service {
+  const clock = new ManualClock();
+  const limiter = createLimiter({ policies: { policies: perUser, default: "none" }, clock });
+  limiter.force({ mode, untilMs: clock.epochMs() + 60_000 });
+  return createTestService(limiter);
+}
+
 const perUser: Policies = [{ id: "calls", limits: [{ by: ["user"], windows: ["3/m"] }] }];
 const ada = { dimensions: { user: "ada" } };
 const bob = { dimensions: { user: "bob" } };
@@ -299,6 +307,24 @@ const conversations: readonly Conversation[] = [
       await expect({ ...ada, domain: "open" }, { allowed: true }, "it fails open");
       await expect({ ...ada, domain: "open" }, { allowed: true }, "it fails open, however often");
       await expect({ ...ada, domain: "closed" }, { allowed: false }, "it fails closed");
+    },
+  },
+  {
+    name: "obeys the kill switch: denies everything, with a wait, as an answer and no error",
+    needs: [],
+    service: () => forcedService("closed"),
+    async run({ expect }) {
+      await expect(ada, { allowed: false, retryAfterMs: 60_000 }, "it is closed");
+      await expect({ ...ada, domain: "elsewhere" }, { allowed: false }, "also what nothing limits");
+    },
+  },
+  {
+    name: "obeys the kill switch: allows everything, and counts nothing",
+    needs: [],
+    service: () => forcedService("open"),
+    async run({ expect }) {
+      for (let i = 0; i < 5; i++) await expect(ada, { allowed: true, retryAfterMs: undefined }, "it is open");
+      await expect({ ...ada, domain: "elsewhere" }, { allowed: true }, "also what nothing limits");
     },
   },
   {

@@ -89,6 +89,56 @@ export const policyStoreContract: readonly PolicyStoreCase[] = [
     },
   },
   {
+    name: "writes many records at once as it writes them one by one",
+    async run({ store }) {
+      const numbers = Array.from({ length: 250 }, (_, index) => String(index).padStart(3, "0"));
+      const policies = numbers.map((id) => sample.policy({ id, ruleKey: `rule ${id}` }));
+      const versions = numbers.flatMap((policy) => [
+        sample.version({ policy, version: 2 }),
+        sample.version({ policy, version: 1 }),
+      ]);
+      const subjects = numbers.map((value) => sample.subject({ value }));
+      const limits = numbers.map((value) => sample.subjectLimit({ value }));
+      const audit = numbers.map((id) => sample.audit({ id }));
+      await store.change(async (change) => {
+        await change.putPolicy(policies.map((policy) => ({ ...policy, version: 9 })));
+        await change.putPolicy(policies);
+        await change.putPolicy([]);
+        await change.addVersion(versions);
+        await change.putSubject(subjects.map((subject) => ({ ...subject, tier: "old" })));
+        await change.putSubject(subjects);
+        // What is said last holds.
+        await change.putSubjectLimit([...limits.map((limit) => ({ ...limit, windows: "[]" })), ...limits]);
+        await change.addAudit(audit);
+        await change.addAudit(audit);
+      });
+      await store.read(async (view) => {
+        deepStrictEqual(await view.policies(), policies);
+        deepStrictEqual(await view.versions("249"), versions.slice(-2));
+        deepStrictEqual(await view.newestVersions(), new Map(numbers.map((policy) => [policy, 2])));
+        deepStrictEqual(await view.subjects(), subjects);
+        deepStrictEqual(await view.subjectLimits(), limits);
+        deepStrictEqual(await view.audit(), audit.toReversed());
+      });
+      const another = sample.policy({ id: "another", ruleKey: "rule 007" });
+      await rejects(
+        store.change((change) => change.putPolicy([sample.policy({ id: "fine" }), another])),
+        (error: unknown) => error instanceof RuleTaken && error.policy === "007",
+      );
+      const two = ["a", "b"].map((id) => sample.policy({ id, ruleKey: "the same" }));
+      await rejects(
+        store.change((change) => change.putPolicy(two)),
+        RuleTaken,
+      );
+      const again = [sample.version({ policy: "new" }), sample.version({ policy: "100" })];
+      await rejects(
+        store.change((change) => change.addVersion(again)),
+        (error: unknown) => error instanceof VersionTaken && error.message.includes("100"),
+      );
+      strictEqual((await store.read((view) => view.policies())).length, policies.length);
+    },
+  },
+  {
     name: "gives back every record as it was written, with and without what may be absent",
     async run({ store }) {
       const policies = [
@@ -602,8 +652,9 @@ export const policyStoreContract: readonly PolicyStoreCase[] = [
         deepStrictEqual(ids(await view.audit({ after: "a5", target: "x" })), ["a2", "a1"]);
         deepStrictEqual(await view.audit({ after: "a1" }), []);
       });
-      strictEqual(await store.note((note) => note.sweepAudit(30)), 2);
-      strictEqual(await store.note((note) => note.sweepAudit(30)), 0);
+      strictEqual(await store.note((note) => note.sweepAudit(30, 1)), 1);
+      strictEqual(await store.note((note) => note.sweepAudit(30, 5)), 1);
+      strictEqual(await store.note((note) => note.sweepAudit(30, 5)), 0);
       deepStrictEqual(ids(await store.read((view) => view.audit())), ["a5", "a4", "a3"]);
     },
   },
@@ -734,6 +785,20 @@ export const policyStoreContract: readonly PolicyStoreCase[] = [
       deepStrictEqual((await store.readPulse()).killSwitch, { ...killSwitch, mode: "open", untilMs: 9 });
       await store.change((change) => change.putKillSwitch(undefined));
       strictEqual((await store.readPulse()).killSwitch, undefined);
+    },
+  },
+  {
+    name: "tells what time it is, one to all who ask",
+    async run({ store, openAnother }) {
+      const other = (await openAnother?.()) ?? store;
+      const times: number[] = [];
+      for (const each of [store, other, store, other]) times.push(await each.read((view) => view.nowMs()));
+      deepStrictEqual(
+        times,
+        times.toSorted((one, another) => one - another),
+      );
+      strictEqual(times.every(Number.isSafeInteger), true);
+      strictEqual(times[0]! > Date.UTC(2020, 0), true);
     },
   },
   {

@@ -7,15 +7,7 @@ import {
   State,
   type Window as WindowMessage,
 } from "@sluice/protocol";
-import type {
-  Decision,
-  DecisionReason,
-  LimitDecision,
-  ShadowDenial,
-  StoreUnavailableReason,
-  SubjectState,
-  Window,
-} from "sluice";
+import type { Decision, DecisionReason, LimitDecision, ShadowDenial, SubjectState, Window } from "sluice";
 
 const reasons: Readonly<Record<number, DecisionReason>> = {
   [Reason.WITHIN_LIMITS]: "within_limits",
@@ -56,7 +48,7 @@ export function decodeDecision(message: DecisionMessage, details: boolean): Deci
     denyCount: message.denyCount,
     replayed: message.replayed,
     preview: message.preview,
-    degraded: degraded === "" ? undefined : (degraded as StoreUnavailableReason),
+    degraded: degraded === "" ? undefined : (degraded as Decision["degraded"]),
     shadow: shadow.length === 0 ? none : shadow.map(shadowOf),
     limits: details ? message.limits.map(limitOf) : undefined,
     receipt: receipt === "" ? undefined : receipt,

@@ -4,7 +4,6 @@ import {
   type LimitDecision,
   parseDuration,
   type ShadowDenial,
-  type StoreUnavailableReason,
   type SubjectState,
   type Window,
 } from "sluice";
@@ -33,7 +32,7 @@ export function decodeDecisionBody(body: unknown): Decision | undefined {
     denyCount: number(body.deny_count) ?? 0,
     replayed: body.replayed === true,
     preview: body.preview === true,
-    degraded: text(body.degraded) as StoreUnavailableReason | undefined,
+    degraded: text(body.degraded) as Decision["degraded"],
     shadow: Array.isArray(body.shadow) ? body.shadow.filter(isBody).map(shadowFrom) : none,
     limits: Array.isArray(body.limits) ? body.limits.filter(isBody).map(limitFrom) : undefined,
     receipt: text(body.receipt),

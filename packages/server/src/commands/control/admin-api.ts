@@ -114,11 +114,11 @@ export class AdminApi {
   steerRollout(
     id: string,
     verb: string,
-    { dryRun, why }: ChangeWish,
+    { dryRun, why, expectedStep }: ChangeWish & { readonly expectedStep?: number | undefined },
   ): Promise<ChangeBody & { readonly rollout: RolloutBody }> {
     return this.#client.ask("POST", `${root}/rollouts/${part(id)}/${verb}`, {
       query: { dry_run: dryRun, why },
-      body: {},
+      body: { expected_step: expectedStep },
     });
   }
 

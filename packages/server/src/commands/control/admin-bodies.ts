@@ -19,6 +19,7 @@ export interface ChangeBody {
 }
 
 export interface WarningBody {
+  /** `(root)`: the whole. */
   readonly field: string;
   readonly message: string;
   readonly line?: number | undefined;

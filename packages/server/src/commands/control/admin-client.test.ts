@@ -41,7 +41,7 @@ describe("a client of the control plane", () => {
       asked.push(request);
       response.setHeader("content-type", "application/json").end("{}");
     });
-    const client = createAdminClient({ admin, token: "slu_x\n" });
+    const client = createAdminClient({ admin, token: "sluice_x\n" });
     await client.ask("PUT", "api/v1/policies/a%2Fb", {
       query: { dry_run: true, why: undefined },
       body: {},
@@ -51,7 +51,7 @@ describe("a client of the control plane", () => {
     expect(asked[0]).toMatchObject({
       method: "PUT",
       url: "/api/v1/policies/a%2Fb?dry_run=true",
-      headers: { authorization: "Bearer slu_x", "if-match": '"3"', "content-type": "application/json" },
+      headers: { authorization: "Bearer sluice_x", "if-match": '"3"', "content-type": "application/json" },
     });
     expect(asked[1]?.headers).toMatchObject({ "if-none-match": "*" });
     expect(asked[1]?.headers["if-match"]).toBeUndefined();
@@ -76,7 +76,7 @@ describe("a client of the control plane", () => {
   it("lists every problem with its field, and nothing that a terminal obeys", async () => {
     const problems = [
       { field: "limits[0]", message: "is \u001b[2Jwrong" },
-      { field: "", message: "is odd" },
+      { field: "(root)", message: "is odd" },
     ];
     const { message } = await refusalOf(
       problem(400, "invalid_policies", { detail: "2 problems:\n and more", problems }),

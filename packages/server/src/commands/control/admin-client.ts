@@ -135,9 +135,12 @@ const exitCodes: Readonly<Record<number, ExitCode>> = {
   503: 5,
 };
 
+/** A request that makes no sense is another's mistake than policies with errors. */
+const exitCodesByCode: Readonly<Record<string, ExitCode>> = { not_found: 5, invalid_request: 2 };
+
 function refusalOf(status: number, text: string, options: AdminOptions, base: URL): AdminRefusal {
   const body = parseProblem(text);
-  const exitCode = body.code === "not_found" ? 5 : (exitCodes[status] ?? 2);
+  const exitCode = exitCodesByCode[body.code ?? ""] ?? exitCodes[status] ?? 2;
   if (body.code === undefined || body.detail === undefined)
     return new AdminRefusal(
       `${base.origin} answered ${status}, not as a control plane does: ${plainText(text.slice(0, 200))}`,
@@ -151,7 +154,7 @@ function messageOf({ code, detail, problems = [] }: AdminErrorBody, options: Adm
   // Where every problem is listed, the rest of the detail says the same.
   const said = plainText(problems.length === 0 ? detail : (detail.split("\n", 1)[0] ?? ""));
   const list = problems.map(
-    ({ field, message }) => `\n  ${plainText(field === "" ? message : `${field}: ${message}`)}`,
+    ({ field, message }) => `\n  ${plainText(field === "(root)" ? message : `${field}: ${message}`)}`,
   );
   switch (code) {
     case "unauthenticated":

@@ -34,7 +34,7 @@ export async function showAudit(options: AuditOptions, session: ControlSession):
   const filter = {
     kind,
     // Subjects are written `user=u1` on a command line, and `user:u1` in the audit.
-    target: kind === "subject" || kind === undefined ? target?.replace(/^(\w+)=/, "$1:") : target,
+    target: kind === "subject" || kind === undefined ? target?.replace(/^([\w.-]+)=/, "$1:") : target,
     actor,
     action,
     outcome,
@@ -70,12 +70,17 @@ export function renderAudit(
       whoOf(record),
       record.from === "" ? "-" : record.from,
       record.action,
-      record.target,
+      targetOf(record),
       record.outcome,
       record.why,
     ]),
     width,
   );
+}
+
+/** Subjects are written `user=u1` on a command line, and `user:u1` in the audit. */
+function targetOf({ kind, target }: AuditBody): string {
+  return kind === "subject" ? target.replace(":", "=") : target;
 }
 
 function whoOf({ actor, role }: AuditBody): string {
@@ -85,7 +90,7 @@ function whoOf({ actor, role }: AuditBody): string {
 function renderAuditDetails(records: readonly AuditBody[]): string {
   return records
     .map((record) => {
-      const head = `${renderInstant(record.at_ms)}  ${whoOf(record)}  ${record.action}  ${record.target}  ${record.outcome}  ${record.why}`;
+      const head = `${renderInstant(record.at_ms)}  ${whoOf(record)}  ${record.action}  ${targetOf(record)}  ${record.outcome}  ${record.why}`;
       const parts = (["before", "after"] as const).flatMap((name) =>
         record[name] === undefined ? [] : [`  ${name.padEnd(7)}${plainText(JSON.stringify(record[name]))}`],
       );

@@ -1,4 +1,4 @@
-import type { ExitCode } from "../terminal.ts";
+import { CommandError, type ExitCode } from "../terminal.ts";
 import type { ChangeBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
 import { parseWhile } from "./parse-time.ts";
@@ -20,10 +20,16 @@ export function timeoutOf({ timeout }: ChangeFlags): number | undefined {
   return timeout === undefined ? undefined : parseWhile("--timeout", timeout);
 }
 
+/** Why something is done that may not be done without a reason. */
+export function demandReason({ why }: ChangeFlags): string {
+  if (why !== undefined && why.trim() !== "") return why;
+  throw new CommandError("say why with --reason: it stands in the history, and others are told it");
+}
+
 /** Tells what is legal, but may surprise. */
 export function tellWarnings({ warnings = [] }: ChangeBody, { terminal }: Pick<ControlSession, "terminal">): void {
   for (const { field, message } of warnings)
-    terminal.stderr.write(`warning: ${plainText(field === "" ? message : `${field}: ${message}`)}\n`);
+    terminal.stderr.write(`warning: ${plainText(field === "(root)" ? message : `${field}: ${message}`)}\n`);
 }
 
 /** With `--wait`, until the whole fleet decides by a change. */

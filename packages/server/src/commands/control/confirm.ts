@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline";
 import { CommandError, type Terminal } from "../terminal.ts";
+import { plainText } from "./plain-text.ts";
 
 export interface Confirmation {
   /** What would be done: `Delete policy login?` */
@@ -16,12 +17,16 @@ export interface Confirmation {
  */
 export async function confirm({ question, word, yes }: Confirmation, { stdin, stderr }: Terminal): Promise<boolean> {
   if (yes) return true;
+  const asked = question.split("\n").map(plainText).join("\n");
   if (stdin?.isTTY !== true)
     throw new CommandError(
-      `${question}\nNobody is at a terminal to answer that, so nothing was done. Add --yes to do it without being asked.`,
+      `${asked}\nNobody is at a terminal to answer that, so nothing was done. Add --yes to do it without being asked.`,
     );
-  stderr.write(`${question} ${word === undefined ? "[y/N]" : `Type ${word} to go on:`} `);
-  const answer = (await readLine(stdin))?.trim().toLowerCase() ?? "";
+  stderr.write(`${asked} ${word === undefined ? "[y/N]" : `Type ${word} to go on:`} `);
+  const line = await readLine(stdin);
+  // Where the input ends, nobody pressed return.
+  if (line === undefined) stderr.write("\n");
+  const answer = line?.trim().toLowerCase() ?? "";
   const agreed = word === undefined ? /^y(es)?$/.test(answer) : answer === word.toLowerCase();
   if (!agreed) stderr.write("Nothing was done.\n");
   return agreed;

@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { ExitCode } from "../terminal.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 
@@ -27,17 +27,30 @@ export function changeCommand(
   parent: Command,
   form: string,
   description: string,
-  { asks = true, why = true }: { readonly asks?: boolean; readonly why?: boolean } = {},
+  { asks = true, why = "why" }: { readonly asks?: boolean; readonly why?: WhyWord } = {},
 ): Command {
-  const command = controlCommand(parent, form, description).option(
+  const command = withWhy(controlCommand(parent, form, description), why).option(
     "--dry-run",
     "tell what would be done, and do nothing",
   );
-  if (why) command.option("--why <text>", "why, for the history");
   if (asks) command.option("--yes", "do it without asking");
   return command
     .option("--wait", "wait until every node decides by it")
-    .option("--timeout <while>", "how long to wait at most, such as 30s (default 1m)");
+    .addOption(
+      new Option("--timeout <while>", "how long to wait at most, such as 30s (default 1m)").implies({ wait: true }),
+    );
+}
+
+type WhyWord = "why" | "reason";
+
+/** `--why`, or `--reason` where one is required. Both are taken by either, and found as `why`. */
+export function withWhy(command: Command, word: WhyWord = "why"): Command {
+  const help = word === "reason" ? "why, for the history; required" : "why, for the history";
+  const other = word === "reason" ? "why" : "reason";
+  return command
+    .addOption(new Option(`--${word} <text>`, help))
+    .addOption(new Option(`--${other} <text>`).hideHelp())
+    .on("option:reason", (text: string) => command.setOptionValueWithSource("why", text, "cli"));
 }
 
 export function withExamples(command: Command, notes: string, ...examples: readonly string[]): Command {

@@ -1,5 +1,5 @@
 import { EventEmitter } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -44,8 +44,8 @@ interface RunOptions {
   readonly env?: Record<string, string>;
   /** What is piped in. */
   readonly input?: string;
-  /** What a person types when asked; it may do something first. */
-  readonly answer?: (question: string) => string | Promise<string>;
+  /** What a person types when asked; it may do something first. Undefined: the input ends. */
+  readonly answer?: (question: string) => string | undefined | Promise<string>;
 }
 
 /** Runs a command line as the first admin, unless `env` says otherwise. */
@@ -57,7 +57,9 @@ async function run(words: readonly string[], { env, input, answer }: RunOptions 
   const tell = (text: string): void => {
     err += text;
     if (answer !== undefined && /(\[y\/N\]|to go on:) $/.test(text))
-      void Promise.resolve(answer(text)).then((typed) => stdin.write(`${typed}\n`));
+      void Promise.resolve(answer(text)).then((typed) =>
+        typed === undefined ? stdin.end() : stdin.write(`${typed}\n`),
+      );
   };
   const code = await runProgram({
     args: words,
@@ -102,7 +104,7 @@ describe("sluice policy apply", () => {
     expect(first.code, first.err).toBe(0);
     expect(first.out).toMatch(/^\+ {2}login {3}create {2}new/m);
     expect(first.out).toContain("2 to create, 0 to change, 0 to delete, 0 unchanged");
-    expect(first.err).toMatch(/nodes {2}\[#{20}\] 1 of 1 at generation/);
+    expect(first.err).toMatch(/nodes \[#{20}\] 1 of 1 at generation/);
     expect(await deny({ endpoint: "/login", ip: "203.0.113.7" }, 3)).toBe(true);
     expect(await apply(login("2/h") + search)).toMatchObject({ code: 0, out: "Nothing to change: 2 unchanged.\n" });
     const { policies } = await json<{ policies: { id: string; version: number; why: string }[] }>("policy", "list");
@@ -124,6 +126,8 @@ describe("sluice policy apply", () => {
     const path = await file("policies.yaml", login("2/h"));
     const dry = await run(["policy", "apply", path, "--dry-run"]);
     expect(dry).toMatchObject({ code: 0, out: expect.stringContaining("Dry run: nothing was changed.") });
+    const gone = await run(["policy", "apply", path], { answer: () => undefined });
+    expect(gone).toMatchObject({ code: 1, err: expect.stringMatching(/\[y\/N\] \nNothing was done\.\n$/) });
     const no = await run(["policy", "apply", path], { answer: () => "n" });
     expect(no).toMatchObject({ code: 1, err: expect.stringContaining("Nothing was done.") });
     const nobody = await run(["policy", "apply", path]);
@@ -212,13 +216,15 @@ describe("sluice policy apply", () => {
   it("tells where a policy file wins", async () => {
     await daemon.close();
     await start({ config: await file("served.yaml", login("2/h") + search) });
-    const warning = "warning: login is in a policy file of the server as well, which wins";
+    const warning = "warning: policy login is in a policy file of the server as well, which wins";
     expect((await apply(login("3/h"))).err).toContain(warning);
     expect((await run(["policy", "list"])).out).toMatch(/^login +1 +- +a file wins/m);
     expect((await run(["policy", "get", "login"])).out).toContain("# Not in force");
     const both = await apply(login("4/h") + search);
     expect(both).toMatchObject({ code: 0, err: expect.stringContaining(warning) });
-    expect(both.err).toContain("warning: search is");
+    expect(both.err).toContain("warning: policy search is");
+    expect((await run(["policy", "revert", "login", "--to", "1", "--yes"])).err).toContain(warning);
+    expect((await run(["policy", "delete", "login", "--yes"])).err).toContain(warning);
     expect(await deny({ endpoint: "/login", ip: "203.0.113.7" }, 3)).toBe(true);
   });
 
@@ -269,7 +275,10 @@ describe("sluice policy", () => {
       out: expect.stringMatching(/^login, version 1 → 2\n[\s\S]* {2}- .*2\/h\n {2}\+ .*3\/h\n/),
     });
     expect((await run(["policy", "diff", "login", "--from", "2", "--to", "2"])).code).toBe(0);
-    expect(JSON.parse((await run(["policy", "diff", path, "--replace", "--json"])).out)).toMatchObject({ same: true });
+    expect(JSON.parse((await run(["policy", "diff", path, "--replace", "--json"])).out)).toMatchObject({
+      same: true,
+      plan: expect.arrayContaining([expect.objectContaining({ policy: "login", action: "unchanged", diff: [] })]),
+    });
     expect((await run(["policy", "diff", "nothing"])).code).toBe(1);
   });
 
@@ -284,6 +293,7 @@ describe("sluice policy", () => {
     expect(await run(["policy", "diff", await file("default.yaml", fallback.out)])).toMatchObject({ code: 0 });
     const exported = await run(["policy", "export"]);
     expect(await run(["policy", "diff", await file("all.yaml", exported.out), "--replace"])).toMatchObject({ code: 0 });
+    expect(await json("policy", "export")).toEqual(parse(exported.out));
     expect(parse(exported.out)).toMatchObject({ policies: [{ id: "login" }, { id: "search" }] });
     const asJson = await run(["policy", "get", "login", "-o", "json"]);
     expect(JSON.parse(asJson.out)).toMatchObject({ policies: [{ id: "login" }] });
@@ -311,7 +321,13 @@ describe("sluice policy", () => {
       { version: 1 },
     ]);
     expect((await run(["policy", "history", "login", "--limit", "2"])).out.trimEnd().split("\n")).toHaveLength(3);
-    expect((await run(["policy", "delete", "login", "--expected", "1", "--yes"])).code).toBe(4);
+    const late = await run(["policy", "delete", "login"], {
+      answer: async () => {
+        expect((await apply(login("9/h"))).code).toBe(0);
+        return "y";
+      },
+    });
+    expect(late).toMatchObject({ code: 4, err: expect.stringContaining("policy login is at version 6 by now") });
   });
 });
 
@@ -329,7 +345,14 @@ describe("sluice policy rollout", () => {
     expect(second).toMatchObject({ code: 4, err: expect.stringContaining("sluice policy rollout login --finish") });
     expect(await run(["policy", "rollout", "login", "--wait", "--timeout", "1ms"])).toMatchObject({ code: 6 });
     expect((await run(["policy", "rollout", "login", "--pause"])).out).toMatch(/^state +paused/m);
-    expect((await run(["policy", "rollout", "login", "--resume"])).code).toBe(0);
+    expect(await json("policy", "rollout", "login", "--resume", "--dry-run", "--wait")).toMatchObject({
+      dry_run: true,
+    });
+    expect(await json("policy", "rollout", "login", "--resume")).toMatchObject({
+      dry_run: false,
+      generation: expect.any(Number),
+      rollout: { policy: "login" },
+    });
     expect((await run(["policy", "rollout", "login", "--finish"], { answer: () => "no" })).code).toBe(1);
     expect((await run(["policy", "rollout", "login", "--finish", "--yes", "--wait"])).out).toMatch(/^state +done/m);
     expect(await run(["policy", "rollout", "login", "--wait"])).toMatchObject({ code: 0 });
@@ -353,6 +376,7 @@ describe("sluice policy rollout", () => {
     expect((await run(["policy", "rollout", "--advance"])).code).toBe(2);
     expect((await run(["policy", "rollout", "x", "--advance", "--pause"])).code).toBe(2);
     expect((await run(["policy", "rollout", "x"])).code).toBe(1);
+    expect((await run(["policy", "rollout", "x", "--all"])).code).toBe(2);
     expect((await apply(login("3/h"), "--shadow")).code).toBe(2);
     expect((await apply("subjects: [{ user: u1, tier: a }]\n", "--rollout")).code).toBe(2);
   });
@@ -414,7 +438,7 @@ describe("sluice kill-switch", () => {
   it("needs a reason, a mode that there is, and at most a day", async () => {
     expect((await run(["kill-switch", "on", "open", "--yes"])).code).toBe(2);
     expect((await run(["kill-switch", "on", "ajar", "--yes", "--reason", "r"])).code).toBe(2);
-    expect((await run(["kill-switch", "on", "open", "--yes", "--reason", "r", "--for", "2d"])).code).toBe(1);
+    expect((await run(["kill-switch", "on", "open", "--yes", "--reason", "r", "--for", "2d"])).code).toBe(2);
     expect(await json("kill-switch", "status")).toEqual({ mode: "off" });
   });
 });
@@ -440,13 +464,85 @@ describe("sluice token", () => {
   });
 });
 
+describe("sluice token revoke", () => {
+  it("of the token that it is asked with is done, and says so", async () => {
+    const { out } = await run(["token", "make", "--name", "second", "--role", "admin"]);
+    const own = { env: { SLUICE_TOKEN: out.trim() } };
+    expect(await run(["token", "revoke", "second", "--yes"], own)).toMatchObject({
+      code: 0,
+      out: "The token of second is revoked.\n",
+    });
+    expect((await run(["nodes"], own)).code).toBe(3);
+  });
+});
+
+describe("sluice token make --store", () => {
+  const rescue = ["token", "make", "--name", "rescue", "--role", "admin", "--store"];
+  const lost = { env: { SLUICE_TOKEN: "", SLUICE_ADMIN_URL: "http://127.0.0.1:9" } };
+
+  it("makes an admin token without one, which servers that run know, and the audit tells of it", async () => {
+    const made = await run([...rescue, `sqlite:${join(folder, "store.db")}`, "--expires", "1d", "--why", "lost"], lost);
+    expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^sluice_[\w-]{43}\n$/) });
+    expect(made.err).toContain("rescue (admin) has a token until");
+    const env = { SLUICE_TOKEN: made.out.trim() };
+    await expect.poll(async () => (await run(["token", "list"], { env })).code, { timeout: 10_000 }).toBe(0);
+    const { records } = await json<{ records: unknown[] }>("audit", "--kind", "token", "--target", "rescue");
+    expect(records).toMatchObject([
+      { actor: "sluice", action: "token.make", outcome: "done", why: "made at the policy store itself: lost" },
+    ]);
+    expect(JSON.stringify(records)).not.toContain(made.out.trim());
+  });
+
+  it("takes the address from the environment, prints what the API answers, and tries", async () => {
+    const env = { ...lost.env, SLUICE_STORE_URL: `sqlite:${join(folder, "store.db")}` };
+    const tried = await run([...rescue, "--dry-run"], { env });
+    expect(tried).toMatchObject({ code: 0, out: expect.stringContaining("Dry run: nothing was changed.") });
+    const { out } = await run([...rescue, "--json"], { env });
+    expect(JSON.parse(out)).toMatchObject({
+      dry_run: false,
+      generation: expect.any(Number),
+      token: { name: "rescue", role: "admin", created_by: "sluice", token: expect.stringMatching(/^sluice_/) },
+    });
+    expect(await run(rescue, { env })).toMatchObject({ code: 4, err: expect.stringContaining("has this name") });
+    const { tokens } = await json<{ tokens: { name: string }[] }>("token", "list");
+    expect(tokens.map(({ name }) => name).sort()).toEqual(["admin", "rescue"]);
+  });
+
+  it("makes nothing in a store that nobody uses, nor a store", async () => {
+    const path = join(folder, "elsewhere.db");
+    expect(await run([...rescue, `sqlite:${path}`], lost)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("there is no policy store"),
+    });
+    await expect(stat(path)).rejects.toThrow("ENOENT");
+    await (await openPolicyStore({ url: `sqlite:${path}` })).close();
+    expect(await run([...rescue, `sqlite:${path}`], lost)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("no server has used"),
+    });
+    expect(await run([...rescue, "mysql://h"], lost)).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^--store/),
+    });
+    expect(await run(rescue, lost)).toMatchObject({ code: 2, err: expect.stringContaining("SLUICE_STORE_URL") });
+  });
+
+  it.each([["--admin", "http://127.0.0.1:8090"], ["--token-file", "t"], ["--file", "t"], ["--entry"]])(
+    "takes no %s beside",
+    async (...words) => {
+      const outcome = await run([...rescue, `sqlite:${join(folder, "store.db")}`, ...words], lost);
+      expect(outcome).toMatchObject({ code: 2, err: expect.stringContaining(`leave out ${words[0]}`) });
+    },
+  );
+});
+
 describe("sluice audit and nodes", () => {
   it("tell who did what to whom, and what was refused", async () => {
     await apply(login("2/h"), "--why", "because");
     await run(["tier", "set", "user=u1", "gold"]);
     const { records } = await json<{ records: unknown[] }>("audit", "--kind", "policy", "--since", "1h");
     expect(records).toMatchObject([{ actor: "admin", action: "policy.put", target: "login", why: "because" }]);
-    expect((await run(["audit", "--target", "user=u1"])).out).toMatch(/subject\.tier +user:u1 +done/);
+    expect((await run(["audit", "--target", "user=u1"])).out).toMatch(/subject\.tier +user=u1 +done/);
     expect((await run(["audit", "--action", "policy.put", "--details"])).out).toMatch(/\n {2}after {2}\{.*"2\/h"/);
     const { out } = await run(["token", "make", "--name", "look", "--role", "viewer"]);
     expect(
@@ -480,6 +576,100 @@ describe("sluice audit and nodes", () => {
     const waited = await apply(login("2/h"), "--wait", "--timeout", "1ms");
     expect(waited).toMatchObject({ code: 6, err: expect.stringContaining("late (generation 0)") });
     expect(waited.out).toContain("Applied");
+    const told = await run(["tier", "set", "user=u1", "gold", "--timeout", "1ms", "--json"]);
+    expect(told.code).toBe(6);
+    expect(JSON.parse(told.out)).toMatchObject({ subject: { tier: "gold" } });
+  });
+});
+
+describe("what is dangerous", () => {
+  it("is not done where nobody can be asked and nobody said --yes, nor where somebody says no", async () => {
+    await apply(login("2/h") + search);
+    await apply(login("3/h") + search);
+    await apply(`policies:\n${search.replace("30/m", "40/m")}`, "--rollout", "50%,100%", "--observe", "0s");
+    await run(["override", "set", "ip=203.0.113.7", "login", "9/h", "--for", "1h", "--reason", "r"]);
+    await run(["token", "make", "--name", "look", "--role", "viewer"]);
+    await run(["kill-switch", "on", "open", "--reason", "r", "--yes"]);
+    const path = await file("less.yaml", login("4/h"));
+    const dangerous = [
+      ["policy", "apply", path],
+      ["policy", "apply", path, "--replace"],
+      ["policy", "revert", "login", "--to", "1"],
+      ["policy", "delete", "search"],
+      ["policy", "rollout", "search", "--finish"],
+      ["policy", "rollout", "search", "--roll-back"],
+      ["policy", "rollout", "search", "--advance"],
+      ["override", "delete", "ip=203.0.113.7", "login"],
+      ["kill-switch", "on", "closed", "--reason", "r"],
+      ["kill-switch", "off"],
+      ["token", "revoke", "look"],
+    ];
+    const ours = async (): Promise<unknown[]> =>
+      (await json<{ records: unknown[] }>("audit", "--actor", "admin", "--limit", "1000")).records;
+    const before = await ours();
+    for (const words of dangerous) {
+      const nobody = await run(words);
+      expect(nobody, words.join(" ")).toMatchObject({ code: 2, err: expect.stringContaining("Add --yes") });
+      expect(await run(words, { answer: () => "" }), words.join(" ")).toMatchObject({ code: 1 });
+    }
+    expect(await ours()).toEqual(before);
+    expect((await run(["kill-switch", "on", "closed", "--reason", "r"])).err).toContain("It is open already, until");
+  });
+});
+
+describe("why something is done", () => {
+  it("is said with --why or --reason, whatever the command", async () => {
+    await apply(login("2/h"), "--reason", "one");
+    await run(["override", "set", "ip=203.0.113.7", "login", "9/h", "--for", "1h", "--why", "two"]);
+    await run(["kill-switch", "on", "open", "--why", "three", "--yes"]);
+    await run(["token", "make", "--name", "a", "--role", "check", "--reason", "four"]);
+    const { records } = await json<{ records: { why: string }[] }>("audit", "--since", "1h");
+    expect(records.map(({ why }) => why).slice(0, 4)).toEqual(["four", "three", "two", "one"]);
+    const bare = ["override", "set", "ip=203.0.113.7", "login", "9/h", "--for", "1h"];
+    for (const words of [bare, [...bare, "--reason", " "], ["kill-switch", "on", "open", "--yes"]])
+      expect(await run(words)).toMatchObject({ code: 2, err: expect.stringContaining("--reason") });
+  });
+});
+
+describe("what others wrote", () => {
+  it("moves no terminal of who looks at it, in tables, files or JSON", async () => {
+    const nasty = "a\u001b]0;title\u0007 \u001b[2J\u009b31m\u007f\u202eb\r\nc";
+    const document = {
+      id: "login",
+      description: nasty,
+      limits: [{ by: ["user"], windows: ["5/h"] }],
+      on_failure: "open",
+    };
+    await apply(JSON.stringify({ policies: [document] }), "--why", nasty);
+    await run(["override", "set", `user=${nasty}`, "login", "9/h", "--for", "1h", "--reason", nasty]);
+    await run(["tier", "set", "user=u1", "gold", "--why", nasty]);
+    await run(["kill-switch", "on", "open", "--yes", "--reason", nasty]);
+    const path = await file("other.yaml", login("2/h"));
+    const looks = [
+      ["policy", "list"],
+      ["policy", "get", "login"],
+      ["policy", "history", "login"],
+      ["policy", "diff", path],
+      ["policy", "export"],
+      ["policy", "apply", path, "--dry-run"],
+      ["policy", "revert", "login", "--to", "1", "--dry-run"],
+      ["override", "list", "--by", "user"],
+      ["subject", `user=${nasty}`],
+      ["kill-switch", "status"],
+      ["kill-switch", "off", "--dry-run"],
+      ["audit"],
+      ["audit", "--details"],
+      ["status", "--server", daemon.url],
+    ];
+    const obeyed = /(?!\n)\p{Cc}/u;
+    for (const words of looks) {
+      for (const more of words.includes("--details") ? [[]] : [[], ["--json"]]) {
+        const { out, err } = await run([...words, ...more]);
+        expect(out, words.join(" ")).not.toBe("");
+        expect(out + err, [...words, ...more].join(" ")).not.toMatch(obeyed);
+        if (more.length > 0) JSON.parse(out);
+      }
+    }
   });
 });
 

@@ -4,7 +4,7 @@ import { isInTheClear } from "../ask-server.ts";
 import { CommandError, type Terminal } from "../terminal.ts";
 import { AdminApi } from "./admin-api.ts";
 import { adminFlag, createAdminClient } from "./admin-client.ts";
-import { findFirstTokenFile } from "./first-token-file.ts";
+import { findFirstTokenFile } from "./find-first-token-file.ts";
 import { type Paint, paintFor } from "./paint.ts";
 
 /** What every command takes that asks a control plane. */

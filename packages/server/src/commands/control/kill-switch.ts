@@ -1,17 +1,16 @@
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { KillSwitchBody } from "./admin-bodies.ts";
-import { type ChangeFlags, nothingDone, settleChange } from "./change-flags.ts";
+import { type ChangeFlags, demandReason, nothingDone, settleChange } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import type { Paint } from "./paint.ts";
 import { parseWhile } from "./parse-time.ts";
-import { plainText } from "./plain-text.ts";
 import { renderInstant, renderMoment, renderWhile } from "./render-moment.ts";
+import { renderFields } from "./render-table.ts";
 import { writeJson } from "./write-json.ts";
 
 export interface KillSwitchOnOptions extends ControlOptions, ChangeFlags {
   readonly for: string;
-  readonly reason: string;
 }
 
 /** `sluice kill-switch status` */
@@ -35,7 +34,7 @@ export async function killSwitchOn(
       `${JSON.stringify(mode)} is neither open nor closed; open allows every request, closed denies every request`,
     );
   const forMs = parseWhile("--for", options.for);
-  const wish = { why: options.reason };
+  const wish = { why: demandReason(options) };
   const tried = await api.killSwitchOn(mode, forMs, { ...wish, dryRun: true });
   if (options.dryRun === true) {
     if (json) writeJson(session, tried);
@@ -86,15 +85,11 @@ const states = {
 export function renderKillSwitch(state: KillSwitchBody, nowMs: number, paint: Paint): string {
   if (state.mode === "off") return `${paint.good("The kill switch is off; policies decide.")}\n`;
   const { mode, since_ms: sinceMs = nowMs, until_ms: untilMs = nowMs, reason = "", author = "" } = state;
-  const lines = [
-    states[mode],
-    `until    ${renderInstant(untilMs)} (${renderMoment(untilMs, nowMs)}), then policies decide again by themselves`,
-    `since    ${renderInstant(sinceMs)} (${renderMoment(sinceMs, nowMs)}), by ${plainText(author)}`,
-    `reason   ${plainText(reason)}`,
-    "to end   sluice kill-switch off",
-  ];
-  const width = Math.max(...lines.map((line) => line.length)) + 4;
-  const edge = "!".repeat(width);
-  const framed = [edge, ...lines.map((line) => `! ${line.padEnd(width - 4)} !`), edge];
-  return `${framed.map((line) => paint.alarm(line)).join("\n")}\n`;
+  const fields = renderFields([
+    ["until", `${renderInstant(untilMs)} (${renderMoment(untilMs, nowMs)}), then policies decide again by themselves`],
+    ["since", `${renderInstant(sinceMs)} (${renderMoment(sinceMs, nowMs)}), by ${author}`],
+    ["reason", reason],
+    ["to end", "sluice kill-switch off"],
+  ]);
+  return `${paint.alarm(states[mode])}\n${fields}`;
 }

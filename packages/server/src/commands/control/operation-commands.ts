@@ -67,9 +67,8 @@ function addOverrides(override: Command, run: RunOnControlPlane): void {
   withExamples(
     changeCommand(override, "set <subject> <policy> <window...>", "Give a subject other windows, until they end.", {
       asks: false,
-      why: false,
+      why: "reason",
     })
-      .requiredOption("--reason <text>", "why, for the history")
       .option("--for <while>", "how long, such as 2h")
       .option("--until <moment>", "until when, such as 2030-01-31T12:00:00Z")
       .option("--for-good", "without an end: a limit of its own")
@@ -130,9 +129,9 @@ function addTiers(tier: Command, run: RunOnControlPlane): void {
 
 function addKillSwitch(killSwitch: Command, run: RunOnControlPlane): void {
   withExamples(
-    changeCommand(killSwitch, "on <mode>", "open: allow every request. closed: deny every request.", { why: false })
-      .requiredOption("--reason <text>", "why, for the history and for everybody who asks")
-      .option("--for <while>", "how long, at most a day; then policies decide again by themselves", "1h"),
+    changeCommand(killSwitch, "on <mode>", "open: allow every request. closed: deny every request.", {
+      why: "reason",
+    }).option("--for <while>", "how long, at most a day; then policies decide again by themselves", "1h"),
     "In force on every node within a second. Asks for the mode to be typed, unless --yes.",
     'sluice kill-switch on open --for 30m --reason "limits are wrong since the release"',
     'sluice kill-switch on closed --for 10m --reason "attack" --yes --wait',

@@ -1,7 +1,7 @@
 import { parseWindow, SluiceError } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { SubjectBody, SubjectLimitBody } from "./admin-bodies.ts";
-import { type ChangeFlags, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
+import { type ChangeFlags, demandReason, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseSubject } from "./parse-subject.ts";
@@ -17,7 +17,6 @@ export interface OverrideSetOptions extends ControlOptions, ChangeFlags {
   readonly for?: string;
   readonly until?: string;
   readonly forGood?: boolean;
-  readonly reason: string;
 }
 
 /** `sluice override set`: other windows for one subject, until they end. */
@@ -34,7 +33,7 @@ export async function overrideSet(
   const untilMs = readEnd(options, nowMs());
   const { version } = await api.subject(subject);
   const limit = { policy, limit: options.limit, windows, until_ms: untilMs };
-  const wish = { why: options.reason, expected: version, dryRun: options.dryRun };
+  const wish = { why: demandReason(options), expected: version, dryRun: options.dryRun };
   const done = await api.setLimit(subject, limit, wish);
   tellWarnings(done, session);
   if (!json) {

@@ -2,14 +2,14 @@ import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { ChangeBody, JsonObject, PolicyBody, RolloutWishBody, WarningBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
-import { type ChangeFlags, nothingDone, settleChange, timeoutOf } from "./change-flags.ts";
+import { type ChangeFlags, nothingDone, settleChange, tellWarnings, timeoutOf } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import { withAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { changedLines } from "./diff-lines.ts";
 import { plainText } from "./plain-text.ts";
 import { type PlannedChange, planPolicies } from "./plan-policies.ts";
-import { checkTogether, type PolicyDocuments, readPolicyDocuments, renderPolicyFile } from "./policy-documents.ts";
+import { checkTogether, type PolicyDocuments, readPolicyDocuments, renderPolicyFile } from "./read-policy-documents.ts";
 import { renderPlan } from "./render-plan.ts";
 import { parseRolloutWish, type RolloutFlags } from "./rollout-wish.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
@@ -43,8 +43,6 @@ interface Applied {
   readonly subjects: number;
   /** Ids of rollouts that began. */
   readonly rollouts: readonly string[];
-  /** Ids of policies that are in a policy file of the server as well, which wins. */
-  readonly hidden: readonly string[];
 }
 
 /** `sluice policy apply`: makes the policy store hold what a policy file says. */
@@ -64,7 +62,9 @@ export async function policyApply(path: string, options: ApplyOptions, session: 
   const tried = await write(true);
   if (!json) terminal.stdout.write(renderPlan(plan.all, paint, width, mostShown) + subjectsText(plan, tried));
   for (const problem of own) terminal.stderr.write(`warning: ${plainText(renderPolicyProblem(problem))}\n`);
-  for (const id of tried.hidden) terminal.stderr.write(hiddenText(id));
+  // Of what is wrong with the file itself, its own places are told already.
+  const more = tried.warnings.filter(({ message }) => !own.some((problem) => problem.message === message));
+  tellWarnings({ warnings: more }, session);
 
   const changesNothing = plan.changes.length === 0 && tried.subjects === 0;
   if (options.dryRun === true || changesNothing) {
@@ -80,7 +80,6 @@ export async function policyApply(path: string, options: ApplyOptions, session: 
   if (!(await confirm({ question, yes: options.yes === true }, terminal))) return 1;
 
   const applied = await write(false);
-  for (const id of applied.hidden) if (!tried.hidden.includes(id)) terminal.stderr.write(hiddenText(id));
   if (!json) terminal.stdout.write(renderApplied(applied));
   const exitCode = await settle(applied, options, session);
   if (json) writeJson(session, renderJson(plan, applied, options));
@@ -136,7 +135,7 @@ async function chooseWay(plan: Plan, options: ApplyOptions, session: ControlSess
 }
 
 async function writeTogether(
-  { documents, all, changes, stored, generation, replace }: Plan,
+  { documents, all, changes, generation, replace }: Plan,
   why: string | undefined,
   dryRun: boolean,
   { api }: ControlSession,
@@ -154,9 +153,7 @@ async function writeTogether(
   try {
     const answer = await api.import(text, { dryRun, why, expected: generation, replace });
     const { subjects } = answer.import;
-    const there = dryRun ? stored : await api.policies();
-    const hidden = changes.flatMap(({ id }) => (isHidden(there.find((one) => one.id === id)) ? [id] : []));
-    return { generation: answer.generation, warnings: answer.warnings ?? [], subjects, rollouts: [], hidden };
+    return { generation: answer.generation, warnings: answer.warnings ?? [], subjects, rollouts: [] };
   } catch (error) {
     if (error instanceof AdminRefusal && error.body.code === "version_conflict")
       throw new AdminRefusal(
@@ -177,7 +174,6 @@ async function writeOneByOne(
   const done: string[] = [];
   const warnings: WarningBody[] = [];
   const rollouts: string[] = [];
-  const hidden: string[] = [];
   let generation: number | undefined;
   for (const { id, document, version } of changes) {
     const wish = { dryRun, why, expected: version };
@@ -188,25 +184,18 @@ async function writeOneByOne(
           : await session.api.putPolicy(id, document, { ...wish, rollout });
       warnings.push(...(answer.warnings ?? []));
       generation = answer.generation ?? generation;
-      if (isHidden(answer.policy)) hidden.push(id);
       const begun = answer.policy?.rollout;
       if (begun !== undefined) rollouts.push(begun.id);
       done.push(id);
     } catch (error) {
       if (!dryRun && done.length > 0)
-        session.terminal.stderr.write(`${done.length} of ${changes.length} were applied (${done.join(", ")}), then:\n`);
+        session.terminal.stderr.write(
+          `${done.length} of ${changes.length} were applied (${plainText(done.join(", "))}), then:\n`,
+        );
       throw withAdvice(error, id, version);
     }
   }
-  return { generation, warnings, subjects: 0, rollouts: dryRun ? [] : rollouts, hidden };
-}
-
-function isHidden(policy: PolicyBody | undefined): boolean {
-  return policy?.overridden_by === "file";
-}
-
-function hiddenText(id: string): string {
-  return `warning: ${id} is in a policy file of the server as well, which wins; this one is not in force\n`;
+  return { generation, warnings, subjects: 0, rollouts: dryRun ? [] : rollouts };
 }
 
 function subjectsText({ documents, replace }: Plan, { subjects }: Applied): string {
@@ -245,7 +234,6 @@ function renderJson({ all, generation: seen }: Plan, applied: Applied | undefine
     })),
     subjects: applied?.subjects ?? 0,
     rollouts: applied?.rollouts ?? [],
-    overridden_by_files: applied?.hidden ?? [],
     warnings: applied?.warnings ?? [],
   };
 }

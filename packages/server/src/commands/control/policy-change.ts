@@ -74,9 +74,7 @@ async function currentVersion(id: string, { api }: ControlSession): Promise<numb
   }
 }
 
-export interface PolicyDeleteOptions extends ControlOptions, ChangeFlags {
-  readonly expected?: string;
-}
+export interface PolicyDeleteOptions extends ControlOptions, ChangeFlags {}
 
 /** `sluice policy delete`: its versions stay, and `revert` brings it back. */
 export async function policyDelete(
@@ -86,16 +84,15 @@ export async function policyDelete(
 ): Promise<ExitCode> {
   const { api, terminal, json } = session;
   const { version, rollout } = await api.policy(id);
-  const wanted = options.expected === undefined ? version : parseVersion("--expected", options.expected);
   const remove = (dryRun: boolean) =>
-    api.deletePolicy(id, { why: options.why, expected: wanted, dryRun }).catch((error: unknown) => {
-      throw withAdvice(error, id, wanted);
+    api.deletePolicy(id, { why: options.why, expected: version, dryRun }).catch((error: unknown) => {
+      throw withAdvice(error, id, version);
     });
   const tried = await remove(true);
   tellWarnings(tried, session);
   if (options.dryRun === true) {
     if (json) writeJson(session, tried);
-    else terminal.stdout.write(`Policy ${id}, version ${version}, would be deleted. ${nothingDone}`);
+    else terminal.stdout.write(`Policy ${plainText(id)}, version ${version}, would be deleted. ${nothingDone}`);
     return 0;
   }
   const also = rollout === undefined ? "" : ` Its rollout ${rollout.id} ends with it.`;
@@ -103,7 +100,9 @@ export async function policyDelete(
   if (!(await confirm({ question, yes: options.yes === true }, terminal))) return 1;
   const done = await remove(false);
   if (!json)
-    terminal.stdout.write(`Policy ${id} is deleted. To bring it back: sluice policy revert ${id} --to ${version}\n`);
+    terminal.stdout.write(
+      `Policy ${plainText(id)} is deleted. To bring it back: sluice policy revert ${plainText(id)} --to ${version}\n`,
+    );
   const exitCode = await settleChange(done, options, session);
   if (json) writeJson(session, { policy: id, deleted_version: version, ...done });
   return exitCode;

@@ -82,10 +82,7 @@ Several policies change together or not at all; with --rollout, and for editors,
   ).action((id: string, options: PolicyRevertOptions) => run(options, (session) => policyRevert(id, options, session)));
 
   withExamples(
-    changeCommand(policy, "delete <id>", "Delete a policy; its versions stay, and revert brings it back.").option(
-      "--expected <version>",
-      "only if this is the version there is",
-    ),
+    changeCommand(policy, "delete <id>", "Delete a policy; its versions stay, and revert brings it back."),
     "",
     'sluice policy delete login --why "moved to the gateway"',
   ).action((id: string, options: PolicyDeleteOptions) => run(options, (session) => policyDelete(id, options, session)));

@@ -5,7 +5,7 @@ import { changedLines } from "./diff-lines.ts";
 import { parseVersion } from "./parse-version.ts";
 import { plainText } from "./plain-text.ts";
 import { planPolicies } from "./plan-policies.ts";
-import { readPolicyDocuments } from "./policy-documents.ts";
+import { readPolicyDocuments } from "./read-policy-documents.ts";
 import { renderDiff, renderPlan } from "./render-plan.ts";
 import { writeJson } from "./write-json.ts";
 
@@ -32,7 +32,7 @@ async function diffFile(path: string, replace: boolean, session: ControlSession)
   if (json)
     writeJson(session, {
       same,
-      policies: plan.map(({ id, action, version, lines }) => ({
+      plan: plan.map(({ id, action, version, lines }) => ({
         policy: id,
         action,
         version,

@@ -1,9 +1,10 @@
+import { parse } from "yaml";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { JsonObject, PolicyBody, VersionBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseCount, parseVersion } from "./parse-version.ts";
 import { plainText } from "./plain-text.ts";
-import { renderPolicyFile } from "./policy-documents.ts";
+import { renderPolicyFile } from "./read-policy-documents.ts";
 import { renderInstant, renderMoment } from "./render-moment.ts";
 import { renderTable } from "./render-table.ts";
 import { writeJson } from "./write-json.ts";
@@ -146,6 +147,8 @@ function whatOf({ document, revert_of }: VersionBody): string {
 
 /** `sluice policy export`: the whole configuration as a policy file, for Git. */
 export async function policyExport(session: ControlSession): Promise<ExitCode> {
-  session.terminal.stdout.write(await session.api.export());
+  const text = await session.api.export();
+  if (session.json) writeJson(session, parse(text));
+  else session.terminal.stdout.write(text);
   return 0;
 }

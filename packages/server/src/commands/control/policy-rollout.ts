@@ -1,9 +1,10 @@
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { RolloutBody } from "./admin-bodies.ts";
+import type { ChangeBody, RolloutBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone, settleChange, timeoutOf } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
+import { plainText } from "./plain-text.ts";
 import { hasEnded, renderRollout, renderRollouts } from "./render-rollout.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 import { writeJson } from "./write-json.ts";
@@ -52,6 +53,7 @@ export async function policyRollout(
   if (chosen.length > 1)
     throw new CommandError("one thing at a time: --advance, --pause, --resume, --finish or --roll-back");
   const [verb] = chosen;
+  if (id !== undefined && options.all === true) throw new CommandError("--all is for the list; leave out the name");
   if (id === undefined) {
     if (verb !== undefined || options.wait === true) throw new CommandError("name the policy, or the rollout's id");
     const rollouts = await api.rollouts({ state: options.all === true ? undefined : underway }, mostListed);
@@ -60,16 +62,18 @@ export async function policyRollout(
     return 0;
   }
   const found = await findRollout(id, session);
-  const show = (rollout: RolloutBody): void => {
-    if (json) writeJson(session, { rollout });
+  const show = (rollout: RolloutBody, change?: ChangeBody): void => {
+    if (json) writeJson(session, { ...change, rollout });
     else terminal.stdout.write(renderRollout(rollout, nowMs(), width));
   };
   if (verb !== undefined) {
     const steered = await steer(found, verb, options, session);
     if (steered === undefined) return 1;
-    if (options.wait !== true || hasEnded(steered.rollout)) {
-      show(steered.rollout);
-      return settleChange(steered, options, session);
+    const { rollout, ...change } = steered;
+    if (options.wait !== true || options.dryRun === true || hasEnded(rollout)) {
+      const exitCode = await settleChange(change, options, session);
+      show(rollout, change);
+      return exitCode;
     }
   }
   if (options.wait !== true) {
@@ -77,7 +81,7 @@ export async function policyRollout(
     return 0;
   }
   const { exitCode, rollout } = await waitForRollout(found.id, timeoutOf(options), session);
-  show(rollout);
+  show(rollout ?? found);
   return exitCode;
 }
 
@@ -86,13 +90,13 @@ async function steer(
   verb: Verb,
   options: PolicyRolloutOptions,
   { api, terminal }: ControlSession,
-): Promise<{ readonly rollout: RolloutBody; readonly generation?: number | undefined } | undefined> {
+): Promise<(ChangeBody & { readonly rollout: RolloutBody }) | undefined> {
   const { path, question } = verbs[verb];
-  const wish = { why: options.why };
+  const wish = { why: options.why, expectedStep: found.step };
   const tried = await api.steerRollout(found.id, path, { ...wish, dryRun: true });
   if (options.dryRun === true) {
     terminal.stderr.write(nothingDone);
-    return { rollout: tried.rollout };
+    return tried;
   }
   if (question !== undefined) {
     const agreed = await confirm({ question: question(found), yes: options.yes === true }, terminal);
@@ -111,7 +115,7 @@ async function findRollout(id: string, { api }: ControlSession): Promise<Rollout
   } catch (error) {
     if (error instanceof AdminRefusal && error.body.code === "resource_not_found")
       throw new CommandError(
-        `there is no rollout ${id}, and none of a policy of that name; sluice policy rollout --all lists them`,
+        `there is no rollout ${plainText(id)}, and none of a policy of that name; sluice policy rollout --all lists them`,
         1,
       );
     throw error;

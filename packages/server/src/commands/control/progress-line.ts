@@ -1,4 +1,5 @@
 import type { TerminalOutput } from "../terminal.ts";
+import { plainText } from "./plain-text.ts";
 
 /** One line that tells how far something is: written over in a terminal, else written anew when it changes. */
 export interface ProgressLine {
@@ -17,7 +18,8 @@ export function createProgressLine(output: TerminalOutput): ProgressLine {
       if (key === last) return;
       last = key;
       const width = output.columns ?? 80;
-      output.write(over ? `\r\u001b[2K${[...text].slice(0, width - 1).join("")}` : `${text}\n`);
+      const shown = plainText(text);
+      output.write(over ? `\r\u001b[2K${[...shown].slice(0, width - 1).join("")}` : `${shown}\n`);
     },
     end(): void {
       if (over && last !== undefined) output.write("\n");

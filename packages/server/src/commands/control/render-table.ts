@@ -76,18 +76,24 @@ function renderRow(columns: readonly Column[], texts: readonly string[], widths:
 }
 
 function cut(text: string, width: number): string {
-  const parts = [...graphemes.segment(text)];
-  if (parts.length <= width) return text;
-  return `${parts
-    .slice(0, Math.max(0, width - 1))
-    .map(({ segment }) => segment)
-    .join("")}…`;
+  if (lengthOf(text) <= width) return text;
+  let kept = "";
+  for (const { segment } of graphemes.segment(text)) {
+    if (lengthOf(kept) + lengthOf(segment) > width - 1) break;
+    kept += segment;
+  }
+  return `${kept}…`;
 }
 
 const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 
+/** Chinese, Japanese and Korean characters and most emoji take two columns. */
+const twoColumns =
+  /^(?:\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}])/u;
+
+/** How many columns of a terminal a text takes. */
 function lengthOf(text: string): number {
   // Almost all texts are ASCII, and need no segmenting.
   if (/^[ -~]*$/.test(text)) return text.length;
-  return [...graphemes.segment(text)].length;
+  return [...graphemes.segment(text)].reduce((sum, { segment }) => sum + (twoColumns.test(segment) ? 2 : 1), 0);
 }

@@ -33,6 +33,20 @@ describe("a table", () => {
     ).toBe("name       count  why\na              5  because\nlonger  12345678\n");
   });
 
+  it("gives two columns to characters that take two", () => {
+    expect(
+      renderTable(
+        [{ title: "name" }, { title: "n" }],
+        [
+          ["東京", "1"],
+          ["é😀", "2"],
+          ["abcd", "3"],
+        ],
+      ),
+    ).toBe("name  n\n東京  1\né😀   2\nabcd  3\n");
+    expect(renderTable([{ title: "why", flexible: true }], [["東京東京東京"]], 8)).toBe("why\n東京東…\n");
+  });
+
   it("cuts flexible columns off to fit into a terminal, and only those", () => {
     const table = renderTable(columns, [["name-of-it", "5", "a very long reason indeed"]], 36);
     expect(table).toBe("name        count  why\nname-of-it      5  a very long reas…\n");
@@ -275,7 +289,7 @@ describe("progress", () => {
       { ...node, generation: 1, alive: false },
     ];
     expect(renderReach(reachOf({ generation: 7, nodes }, 6), 6)).toBe(
-      "nodes  [##########----------] 1 of 2 at generation 6",
+      "nodes [##########----------] 1 of 2 at generation 6",
     );
     expect(renderBar(2)).toBe(`[${"#".repeat(20)}]`);
     const text = renderNodes({ generation: 7, nodes }, nowMs, wide, noPaint);
@@ -302,9 +316,8 @@ describe("the kill switch", () => {
       author: "ops",
     } as const;
     const lines = renderKillSwitch(on, nowMs, noPaint).trimEnd().split("\n");
-    expect(lines[1]).toMatch(/^! KILL SWITCH CLOSED: every request is denied +!$/);
-    expect(new Set(lines.map((line) => line.length)).size).toBe(1);
-    expect(lines.join("\n")).toMatch(/2026-01-31 12:01:00 UTC \(in 1m\)[\s\S]*by ops[\s\S]*reason {3}attack +!/);
+    expect(lines[0]).toBe("KILL SWITCH CLOSED: every request is denied");
+    expect(lines.join("\n")).toMatch(/2026-01-31 12:01:00 UTC \(in 1m\)[\s\S]*by ops[\s\S]*reason {2}attack$/m);
     expect(renderKillSwitch({ mode: "off" }, nowMs, noPaint)).toBe("The kill switch is off; policies decide.\n");
   });
 });

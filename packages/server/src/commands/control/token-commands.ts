@@ -1,8 +1,10 @@
 import type { Command } from "commander";
+import { settingsTable } from "../../settings/settings.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
 import { type TokenMakeOptions, tokenMake } from "../token-make.ts";
-import { controlCommand, type RunOnControlPlane, withExamples } from "./control-command.ts";
-import type { ControlOptions } from "./control-session.ts";
+import { controlCommand, type RunOnControlPlane, withExamples, withWhy } from "./control-command.ts";
+import type { ControlOptions, Environment } from "./control-session.ts";
+import { makeTokenAtStore } from "./make-token-at-store.ts";
 import {
   listTokens,
   makeStoredToken,
@@ -12,41 +14,57 @@ import {
   type TokenWishOptions,
 } from "./tokens.ts";
 
-type TokenOptions = TokenWishOptions & TokenMakeOptions & ControlOptions & { readonly entry?: boolean };
+type TokenOptions = TokenWishOptions &
+  TokenMakeOptions &
+  ControlOptions & {
+    readonly entry?: boolean;
+    /** `true`: the one that the environment names. */
+    readonly store?: string | true;
+  };
 
 /** `sluice token …`: of the policy store, and of files. */
 export function addTokenCommands(
   token: Command,
   run: RunOnControlPlane,
-  terminal: Terminal,
+  { terminal, env }: { readonly terminal: Terminal; readonly env: Environment },
   finish: (code: ExitCode) => void,
 ): void {
   withExamples(
-    controlCommand(token, "make", "Make a token, shown this once: in the policy store, or for a file of tokens.")
+    withWhy(
+      controlCommand(token, "make", "Make a token, shown this once: in the policy store, or for a file of tokens."),
+    )
       .requiredOption("--name <name>", "who will use it; stands in logs and in the audit")
       .requiredOption("--role <role>", "check, viewer, editor, operator or admin")
       .option("--expires <while>", "when it ends: 90d, 12h, or a date")
       .option("--team <team>", "whose policies an editor may change")
-      .option("--why <text>", "why, for the history")
       .option("--dry-run", "tell whether it could be made, and make nothing")
+      .option(
+        "--store [url]",
+        "make it at the policy store itself (SLUICE_STORE_URL), for when no token is left; asks no control plane",
+      )
       .option(
         "--file <path>",
         "add it to this file of tokens, which is made where there is none; asks no control plane",
       )
       .option("--entry", "print its entry for a file of tokens; asks no control plane"),
     `There are two places for tokens:
-  the policy store   every node knows the token at once, and it can be revoked: what is made without --file and --entry
+  the policy store   every node knows the token at once, and it can be revoked: what is made without --file and --entry.
+                     Who has lost the last admin token makes one with --store, if they may write to the database
   a file of tokens   for servers that are started with --tokens FILE: what is made with --file FILE, or by hand with --entry`,
     "sluice token make --name ci --role editor --team identity --expires 90d",
     "sluice token make --name gateway --role check --file tokens.yaml",
+    "sluice token make --name rescue --role admin --expires 1d --store sqlite:.sluice/policies.db",
   ).action(async (options: TokenOptions) => {
+    const { store } = options;
+    if (store !== undefined) {
+      refuseBeside("--store asks no control plane and no file", options, ["admin", "tokenFile", "file", "entry"]);
+      const url = store === true ? env[settingsTable.store.env] : store;
+      if (!url) throw new CommandError("--store needs the address of the policy store, there or in SLUICE_STORE_URL");
+      return finish(await makeTokenAtStore(url, options, terminal));
+    }
     if (options.file === undefined && options.entry !== true)
       return run(options, (session) => makeStoredToken(options, session));
-    const stored = (["admin", "tokenFile", "why", "dryRun", "json"] as const).find((name) => options[name]);
-    if (stored !== undefined)
-      throw new CommandError(
-        `--${stored.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} is for tokens in the policy store; leave out --file and --entry, or it`,
-      );
+    refuseBeside("a file of tokens is no policy store", options, ["admin", "tokenFile", "why", "dryRun", "json"]);
     finish(await tokenMake(options, terminal));
   });
 
@@ -60,13 +78,19 @@ export function addTokenCommands(
   ).action((options: TokenListOptions) => run(options, (session) => listTokens(options, session)));
 
   withExamples(
-    controlCommand(token, "revoke <id-or-name>", "Refuse a token in the policy store from now on.")
+    withWhy(controlCommand(token, "revoke <id-or-name>", "Refuse a token in the policy store from now on."))
       .option("--dry-run", "tell what would be done, and do nothing")
-      .option("--why <text>", "why, for the history")
       .option("--yes", "do it without asking"),
     "",
     'sluice token revoke ci --why "leaked"',
   ).action((which: string, options: TokenRevokeOptions) =>
     run(options, (session) => revokeToken(which, options, session)),
   );
+}
+
+function refuseBeside(why: string, options: TokenOptions, names: readonly (keyof TokenOptions)[]): void {
+  const found = names.find((name) => options[name] !== undefined);
+  if (found === undefined) return;
+  const flag = found.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  throw new CommandError(`${why}: leave out --${flag}`);
 }

@@ -1,7 +1,8 @@
-import { roles } from "../../access/roles.ts";
-import { CommandError, type ExitCode } from "../terminal.ts";
-import { demandTeam } from "../token-make.ts";
+import type { Role } from "../../access/roles.ts";
+import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
+import { parseHolder } from "../token-make.ts";
 import type { ChangeBody, TokenBody } from "./admin-bodies.ts";
+import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
@@ -15,43 +16,62 @@ import { writeJson } from "./write-json.ts";
 export interface TokenWishOptions extends ControlOptions, ChangeFlags {
   readonly name: string;
   readonly role: string;
-  readonly team?: string;
+  readonly team?: string | undefined;
   /** `90d`, `12h`, or a date. Absent: as the control plane sees fit. */
   readonly expires?: string;
 }
 
-/** `sluice token make` in the policy store: the token alone goes to stdout, which is the only time that it is told. */
+export interface TokenWish {
+  readonly name: string;
+  readonly role: Role;
+  readonly team: string | undefined;
+  readonly expiresMs: number | undefined;
+}
+
+export function parseTokenWish({ name, role, team, expires }: TokenWishOptions, nowMs: number): TokenWish {
+  const expiresMs = expires === undefined ? undefined : parseUntil("--expires", expires, nowMs);
+  return { ...parseHolder({ name, role, team }), expiresMs };
+}
+
+/** `sluice token make` in the policy store, by a control plane. */
 export async function makeStoredToken(options: TokenWishOptions, session: ControlSession): Promise<ExitCode> {
-  const { api, terminal, json, nowMs } = session;
-  const { name, team, expires } = options;
-  const role = roles.find((one) => one === options.role);
-  if (role === undefined)
-    throw new CommandError(`--role: ${JSON.stringify(options.role)} should be one of ${roles.join(", ")}`);
-  demandTeam(role, team);
-  const wish = {
-    name,
-    role,
-    team,
-    expires_ms: expires === undefined ? undefined : parseUntil("--expires", expires, nowMs()),
-  };
-  const { token, ...change } = await api.makeToken(wish, { why: options.why, dryRun: options.dryRun });
-  if (options.dryRun === true) {
-    if (json) writeJson(session, { ...change, token });
-    else terminal.stdout.write(`${plainText(name)} (${role}) could have a token. ${nothingDone}`);
-    return 0;
-  }
-  // Told whatever becomes of the wait: it cannot be told again.
-  const everywhere = await isEverywhere(change, session).catch(() => false);
-  if (json) {
-    writeJson(session, { ...change, token });
-    return 0;
-  }
-  const end = token.expires_ms === undefined ? "for good" : `until ${renderInstant(token.expires_ms)}`;
-  terminal.stderr.write(
-    `${plainText(name)} (${role}) has a token ${end}${everywhere ? "" : ", which not every node knows yet"}. It is shown this once:\n\n`,
+  const { api, terminal, nowMs } = session;
+  const wish = parseTokenWish(options, nowMs());
+  const body = await api.makeToken(
+    { name: wish.name, role: wish.role, team: wish.team, expires_ms: wish.expiresMs },
+    { why: options.why, dryRun: options.dryRun },
   );
-  terminal.stdout.write(`${token.token}\n`);
+  const { token, expires_ms: expiresMs } = body.token;
+  // Told whatever becomes of the wait: it cannot be told again.
+  const late = !(await isEverywhere(body, session).catch(() => false));
+  tellToken({ wish, token, expiresMs, body, late }, options, terminal);
   return 0;
+}
+
+export interface MadeToken {
+  readonly wish: TokenWish;
+  readonly token: string;
+  readonly expiresMs: number | undefined;
+  /** As the API answers. */
+  readonly body: unknown;
+  /** Whether some node does not know it yet. */
+  readonly late?: boolean;
+}
+
+/** The token alone goes to stdout, which is the only time that it is told. */
+export function tellToken(
+  { wish: { name, role }, token, expiresMs, body, late = false }: MadeToken,
+  { json, dryRun }: TokenWishOptions,
+  terminal: Terminal,
+): void {
+  if (json === true) writeJson({ terminal }, body);
+  else if (dryRun === true) terminal.stdout.write(`${name} (${role}) could have a token. ${nothingDone}`);
+  else {
+    const end = expiresMs === undefined ? "for good" : `until ${renderInstant(expiresMs)}`;
+    const unknown = late ? ", which not every node knows yet" : "";
+    terminal.stderr.write(`${name} (${role}) has a token ${end}${unknown}. It is shown this once:\n\n`);
+    terminal.stdout.write(`${token}\n`);
+  }
 }
 
 const everywhereWithinMs = 5_000;
@@ -129,7 +149,7 @@ export async function revokeToken(
   const token =
     all.find(({ id }) => id === which) ?? all.find((one) => one.name === which && stateOf(one, nowMs()) !== "revoked");
   if (token === undefined)
-    throw new CommandError(`there is no token ${which}, by id or by name; sluice token list shows them`, 1);
+    throw new CommandError(`there is no token ${plainText(which)}, by id or by name; sluice token list shows them`, 1);
   const question = `Revoke the token of ${plainText(token.name)} (${token.role})? Who uses it is refused from then on.`;
   const harmless = options.yes === true || options.dryRun === true;
   if (!(await confirm({ question, yes: harmless }, terminal))) return 1;
@@ -140,7 +160,12 @@ export async function revokeToken(
     if (!json) terminal.stdout.write(nothingDone);
     return 0;
   }
-  if (await isEverywhere(done, session)) return 0;
+  const everywhere = await isEverywhere(done, session).catch((error: unknown) => {
+    if (!(error instanceof CommandError)) throw error;
+    // What is done is done. Who revoked their own token is told by this that it is.
+    return error instanceof AdminRefusal && error.body.code === "unauthenticated";
+  });
+  if (everywhere) return 0;
   terminal.stderr.write("Not every node knows yet; see sluice nodes.\n");
   return 6;
 }

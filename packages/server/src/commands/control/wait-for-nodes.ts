@@ -1,19 +1,24 @@
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { NodesBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
+import { plainText } from "./plain-text.ts";
 import { createProgressLine, type ProgressLine, renderBar } from "./progress-line.ts";
 import { renderWhile } from "./render-moment.ts";
 
 const lookEveryMs = 250;
 const awayLookEveryMs = 1_000;
 
-/** Waits until every node that is alive decides by a generation, or a later one. 6 where they do not in time. */
+/**
+ * Waits until every node that is alive decides by a generation, or a later one. 6 where they do not in time, or nobody can tell:
+ * what is waited for was done, and is not undone by that.
+ */
 export async function waitForNodes(generation: number, timeoutMs: number, session: ControlSession): Promise<ExitCode> {
   const { api, terminal, nowMs, sleep } = session;
   const line = createProgressLine(terminal.stderr);
   const untilMs = nowMs() + timeoutMs;
   for (;;) {
     const nodes = await askWhileWaiting(() => api.nodes(), line, untilMs, session);
+    if (nodes === undefined) return 6;
     const reach = reachOf(nodes, generation);
     line.show(renderReach(reach, generation));
     if (reach.alive > 0 && reach.there === reach.alive) {
@@ -29,19 +34,23 @@ export async function waitForNodes(generation: number, timeoutMs: number, sessio
   }
 }
 
-/** What is done is done, and who waits for it waits on while the control plane is away. */
+/** Who waits for something waits on while the control plane is away. Undefined, and told why, where there is no answer. */
 export async function askWhileWaiting<T>(
   ask: () => Promise<T>,
   line: ProgressLine,
   untilMs: number,
-  { nowMs, sleep }: Pick<ControlSession, "nowMs" | "sleep">,
-): Promise<T> {
+  { nowMs, sleep, terminal }: Pick<ControlSession, "nowMs" | "sleep" | "terminal">,
+): Promise<T | undefined> {
   for (;;) {
     try {
       return await ask();
     } catch (error) {
-      const away = error instanceof CommandError && error.exitCode === 5;
-      if (!away || nowMs() >= untilMs) throw error;
+      if (!(error instanceof CommandError)) throw error;
+      if (error.exitCode !== 5 || nowMs() >= untilMs) {
+        line.end();
+        terminal.stderr.write(`What was done stays done, but cannot be waited for: ${error.message}\n`);
+        return undefined;
+      }
       line.show("the control plane does not answer; waiting for it");
     }
     await sleep(awayLookEveryMs);
@@ -62,13 +71,13 @@ export function reachOf({ nodes }: NodesBody, generation: number): Reach {
 }
 
 export function renderReach({ alive, there }: Reach, generation: number): string {
-  return `nodes  ${renderBar(alive === 0 ? 0 : there / alive)} ${there} of ${alive} at generation ${generation}`;
+  return `nodes ${renderBar(alive === 0 ? 0 : there / alive)} ${there} of ${alive} at generation ${generation}`;
 }
 
 function renderLate({ alive, late }: Reach, generation: number, timeoutMs: number): string {
   const after = `after ${renderWhile(timeoutMs)}`;
   if (alive === 0) return `No node tells of itself ${after}. sluice nodes lists those that did.\n`;
-  const names = late.slice(0, 10).map((node) => `${node.name} (generation ${node.generation})`);
+  const names = late.slice(0, 10).map((node) => `${plainText(node.name)} (generation ${node.generation})`);
   const more = late.length > names.length ? ` and ${late.length - names.length} more` : "";
   return `Not everywhere ${after}: ${names.join(", ")}${more} should decide by generation ${generation}. See sluice nodes.\n`;
 }

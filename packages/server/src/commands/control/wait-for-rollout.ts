@@ -13,23 +13,27 @@ const nodesWithinMs = 60_000;
 
 /**
  * Waits until a rollout has ended and every node knows: 0 where the new version is in force, 1 where the old one is again, 6 where
- * it takes longer than `timeoutMs`.
+ * it takes longer than `timeoutMs`, or nobody can tell. With the rollout as it was last seen.
  */
 export async function waitForRollout(
   id: string,
   timeoutMs: number | undefined,
   session: ControlSession,
-): Promise<{ readonly exitCode: ExitCode; readonly rollout: RolloutBody }> {
+): Promise<{ readonly exitCode: ExitCode; readonly rollout: RolloutBody | undefined }> {
   const { api, terminal, nowMs, sleep } = session;
   const line = createProgressLine(terminal.stderr);
   const untilMs = nowMs() + (timeoutMs ?? Number.POSITIVE_INFINITY);
+  let seen: RolloutBody | undefined;
   for (;;) {
-    const { rollout, nodes } = await askWhileWaiting(
+    const answer = await askWhileWaiting(
       async () => ({ rollout: await api.rollout(id), nodes: await api.nodes() }),
       line,
       untilMs,
       session,
     );
+    if (answer === undefined) return { exitCode: 6, rollout: seen };
+    const { rollout, nodes } = answer;
+    seen = rollout;
     const { alive, there } = reachOf(nodes, nodes.generation);
     const reach = `nodes ${there} of ${alive}`;
     const { state, step, percent } = rollout;
@@ -52,8 +56,8 @@ export async function waitForRollout(
 
 function endOf({ policy, state, from_version, to_version, reason }: RolloutBody): string {
   const why = reason === "" ? "" : `: ${plainText(reason)}`;
-  if (state === "done") return `Version ${to_version} of ${policy} is in force for everybody${why}\n`;
-  const old =
-    from_version === 0 ? `${policy} is not in force` : `version ${from_version} of ${policy} is in force again`;
+  const name = plainText(policy);
+  if (state === "done") return `Version ${to_version} of ${name} is in force for everybody${why}\n`;
+  const old = from_version === 0 ? `${name} is not in force` : `version ${from_version} of ${name} is in force again`;
   return `The rollout was ${state.replace("_", " ")}, and ${old}${why}\n`;
 }

@@ -99,5 +99,14 @@ export const revertShape: Shape<{
   { rollout: rolloutShape, ...changeFields },
 );
 
-/** The body of a change that says nothing but why. */
-export const whyShape: Shape<{ readonly why?: string }> = objectOf({}, { why: changeFields.why });
+/** What may be said of a move of a rollout. */
+export const moveShape: Shape<{ readonly why?: string; readonly expected_step?: number }> = objectOf(
+  {},
+  {
+    why: changeFields.why,
+    expected_step: described(
+      integer({ min: -1, max: 100 }),
+      "The step that was seen, -1 before the first: so that two who advance it at once take one step, not two.",
+    ),
+  },
+);

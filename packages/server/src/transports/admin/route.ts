@@ -99,6 +99,7 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
     ...(maxBodyBytes !== undefined && { maxBodyBytes }),
     isDeprecated: words.deprecated !== undefined,
     async handle(request: HttpRequest, context: AdminContext): Promise<HttpResponse> {
+      if (shape === undefined && access === "write") refuseBody(request);
       const asked = readQuery(known, request.url) as ReadQuery<Query> & ReadQuery<typeof changeQuery>;
       const { body, told } = readRequestBody(request, bodyUnread === true ? undefined : shape, bodyOptional === true);
       try {
@@ -127,6 +128,14 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
       }
     },
   };
+}
+
+/** Throws `invalid_request` where somebody says something in a body that is not read: the version that they saw, perhaps. */
+function refuseBody({ headers }: HttpRequest): void {
+  const { "content-length": length = "0", "transfer-encoding": encoding } = headers;
+  if (length === "0" && encoding === undefined) return;
+  const message = "must be empty here: send If-Match for the version that you saw, and why in the query";
+  throw new SluiceError("invalid_request", `the body ${message}`, [{ path: [], message }]);
 }
 
 /** A link of an answer's own stands before the one of its deprecation, and not in its place. */

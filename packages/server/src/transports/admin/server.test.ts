@@ -161,6 +161,49 @@ describe("input", () => {
     });
   });
 
+  it("is not nested without end, in JSON or YAML", async () => {
+    const lists = "[".repeat(5_000) + "]".repeat(5_000);
+    const objects = `${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`;
+    const asked = [
+      ["POST", "/api/v1/policies/validate", `{"id":"a","limits":${lists}}`],
+      ["PUT", "/api/v1/policies/a", `{"match":${objects}}`],
+      ["PUT", "/api/v1/policies/a", `{"document":{"match":${objects}}}`],
+      ["POST", "/api/v1/import", `{"policies":${lists}}`],
+      ["PUT", "/api/v1/subjects/user/u/limits", `{"policy":"a","windows":[${lists}]}`],
+      ["POST", "/api/v1/tokens", objects],
+    ] as const;
+    for (const [method, path, body] of asked) {
+      const told = await bodyOf(await admin.ask("admin", method, path, { body }), 400);
+      expect(told.detail, path).toContain("nested deeper than 64 levels");
+    }
+    const blocks = `limits:\n${"- ".repeat(100)}a\n`;
+    for (const [method, path, body] of [
+      ["PUT", "/api/v1/policies/a", blocks],
+      ["PUT", "/api/v1/policies/a", `limits: ${lists}`],
+      ["POST", "/api/v1/import", `policies: ${lists}`],
+    ] as const)
+      await bodyOf(await admin.ask("admin", method, path, { body, headers: yaml }), 400);
+    expect(logged).toEqual([]);
+  });
+
+  it("in YAML is bounded more narrowly, because reading it takes long", async () => {
+    const body = `id: a\n${"# x\n".repeat(40_000)}`;
+    const answer = await admin.ask("viewer", "POST", "/api/v1/policies/validate", { body, headers: yaml });
+    expect(await bodyOf(answer, 413)).toMatchObject({
+      code: "body_too_large",
+      detail: expect.stringContaining("send it as JSON"),
+    });
+  });
+
+  it("in a body that nobody reads is refused, since it may say which version was seen", async () => {
+    const operator = actorOfRole("operator");
+    await admin.control.subjects.setTier(operator, "user", "u", "premium");
+    const stale = { body: { expected_version: 7 } };
+    const answer = await admin.ask("operator", "DELETE", "/api/v1/subjects/user/u", stale);
+    expect((await bodyOf(answer, 400)).detail).toContain("If-Match");
+    expect(await admin.control.subjects.get(operator, "user", "u")).toMatchObject({ tier: "premium" });
+  });
+
   it("has paths that are not there, and methods that they do not have, told apart", async () => {
     expect(await bodyOf(await admin.ask("admin", "GET", "/api/v1/polices"), 404)).toMatchObject({
       code: "not_found",
@@ -289,12 +332,24 @@ describe("the API's own limits", () => {
     expect((await admin.ask("admin", "DELETE", "/api/v1/kill-switch?dry_run=true")).status).toBe(200);
   });
 
+  it("count what a token may not do as well, before it is written down", async () => {
+    await restart({ clock: new ManualClock(1_000_000) });
+    const write = async (): Promise<number> => (await admin.ask("viewer", "DELETE", "/api/v1/kill-switch")).status;
+    for (let times = 0; times < 100; times++) expect(await write()).toBe(403);
+    expect(await write()).toBe(429);
+  });
+
   it("refuse an address after ten failed log-ins, until a minute has passed, but nobody with a good token", async () => {
     const clock = new ManualClock(1_000_000);
     await restart({ clock });
-    for (let times = 0; times < 10; times++)
-      expect((await admin.ask("nobody", "GET", "/api/v1/nodes")).status).toBe(401);
-    expect(await bodyOf(await admin.ask("nobody", "GET", "/api/v1/nodes"), 429)).toMatchObject({
+    // An address is where a connection comes from, whatever it says itself.
+    const ask = (times: number): Promise<Response> => {
+      const other = `203.0.113.${times}`;
+      const headers = { "x-forwarded-for": other, forwarded: `for=${other}`, "x-real-ip": other };
+      return admin.ask("nobody", "GET", "/api/v1/nodes", { headers });
+    };
+    for (let times = 0; times < 10; times++) expect((await ask(times)).status).toBe(401);
+    expect(await bodyOf(await ask(11), 429)).toMatchObject({
       code: "rate_limited",
     });
     expect((await admin.ask("admin", "GET", "/api/v1/nodes")).status).toBe(200);

@@ -10,10 +10,10 @@ import {
   type Shape,
   text,
 } from "sluice";
+import { maxOverrideMs } from "../../control/write-subject.ts";
 import { changeFields, moment } from "./policy-shapes.ts";
 
 const name = text({ max: 256 });
-const yearMs = 366 * 86_400_000;
 
 export interface SubjectLimitBody {
   readonly policy: string;
@@ -58,7 +58,7 @@ export const overrideShape: Shape<OverrideBody> = refine(
   objectOf(limitFields, {
     ...limitOptions,
     until_ms: described(moment, "When it ends."),
-    for_ms: described(integer({ min: 1_000, max: 10 * yearMs }), "Or how long it is in force from now."),
+    for_ms: described(integer({ min: 1_000, max: maxOverrideMs }), "Or how long it is in force from now."),
   }),
   (body, reading) => {
     const { until_ms: untilMs, for_ms: forMs } = body;

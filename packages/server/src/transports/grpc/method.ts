@@ -51,7 +51,7 @@ export type WatchHandler<Req, Res> = (
   stream: ServerWritableStream<Uint8Array, Uint8Array>,
   codec: StreamCodec<Req, Res>,
   context: GrpcContext,
-  call: CallInfo,
+  call: StreamCallInfo,
 ) => void;
 
 /** Many requests, many answers. It ends the stream itself. */

@@ -7,7 +7,9 @@ import {
   RateLimiterDefinition,
   RuleType,
 } from "@sluice/protocol";
+import { SluiceError } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Access } from "../../access/access.ts";
 import type { Role } from "../../access/roles.ts";
 import { connectForTest, type GrpcTestClient } from "../../testing/grpc-client.ts";
 import { createTestService, type ListeningTransport, listenForTest } from "../../testing/test-service.ts";
@@ -146,6 +148,8 @@ describe("ConfigurePolicy", () => {
     const refused = await refusal({ ...read, policyId: "p", version: 1 });
     expect(refused).toMatchObject({ code: status.INVALID_ARGUMENT });
     expect(refused.details).toMatch(/document_json.*says more than the other fields can/);
+    // Of another version than the caller saw, that is told first.
+    expect(await refusal({ ...read, policyId: "p", version: 7 })).toMatchObject({ code: status.ABORTED });
     expect(JSON.parse((await list())[0]!.documentJson)).toEqual(document);
   });
 
@@ -161,6 +165,14 @@ describe("ConfigurePolicy", () => {
     });
     // Another version waits until this one is everywhere, or nowhere.
     expect(await refusal({ ...read, version: 1, costMap: { "/x": 2 } })).toMatchObject({ code: status.ALREADY_EXISTS });
+  });
+
+  it("takes no document that is nested without end", async () => {
+    const documentJson = `{"match":${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}}`;
+    expect(await refusal({ policyId: "a", documentJson })).toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringContaining("document_json: is nested deeper than 64 levels"),
+    });
   });
 
   it("names the fields that are wrong", async () => {
@@ -219,12 +231,56 @@ describe("ListPolicies", () => {
     expect(told).toBe(policies.length);
   });
 
+  it("ends for who loses their token meanwhile", async () => {
+    const policies = Array.from({ length: 150 }, (_, index) => ({
+      id: `p${index}`,
+      limits: [{ by: ["user"], windows: ["1/s"] }],
+    }));
+    await admin.control.configuration.import(actorOfRole("admin"), JSON.stringify({ policies }));
+    let asked = 0;
+    const { identify } = admin.service.access;
+    const access: Access = {
+      identify(token) {
+        asked += 1;
+        if (asked > 1) throw new SluiceError("unauthenticated", "this token is not known here");
+        return identify(token);
+      },
+    };
+    const forgetful = await listenForTest("grpc", createGrpcServer({ ...admin.service, access }));
+    const other = connectForTest(forgetful.address);
+    const stream = other.watch(PolicyAdminDefinition, "listPolicies", { ownerTeam: "" }, { token: tokenOf("viewer") });
+    let told = 0;
+    const reading = (async () => {
+      for await (const _ of stream) told += 1;
+    })();
+    await expect(reading).rejects.toMatchObject({ code: status.UNAUTHENTICATED });
+    expect(told).toBe(100);
+    other.close();
+    await forgetful.close();
+  });
+
   it("ends with a status for who may not look", async () => {
     await expect(list("", "check")).rejects.toMatchObject({ code: status.PERMISSION_DENIED });
   });
 });
 
 describe("Sluice's own limits", () => {
+  it("count what fails: log-ins of an address, and calls of a token that may not", async () => {
+    const empty = Policy.fromPartial({});
+    const codesOf = (token: string, calls: number): Promise<number[]> =>
+      Promise.all(
+        Array.from({ length: calls }, async () => {
+          return (await client.fail(PolicyAdminDefinition, "configurePolicy", empty, { token })).code;
+        }),
+      );
+    const strangers = await codesOf("nobody-has-this", 50);
+    expect(new Set(strangers)).toEqual(new Set([status.UNAUTHENTICATED, status.RESOURCE_EXHAUSTED]));
+    expect(strangers.filter((code) => code === status.UNAUTHENTICATED).length).toBeLessThan(25);
+    const viewers = await codesOf(tokenOf("viewer"), 300);
+    expect(new Set(viewers)).toEqual(new Set([status.PERMISSION_DENIED, status.RESOURCE_EXHAUSTED]));
+    expect(await configure(read, "admin")).toMatchObject({ version: 1 });
+  });
+
   it("hold here too, for each token by itself", async () => {
     const empty = Policy.fromPartial({});
     const codes = await Promise.all(

@@ -2,6 +2,7 @@ import type { Policy as PolicyMessage } from "@sluice/protocol";
 import type { Problem } from "sluice";
 import { invalidField, invalidRequest } from "../../control/control-errors.ts";
 import type { PolicyDocument, RolloutWish, StoredPolicy } from "../../control/control-plane.ts";
+import { isTooDeep, maxDepth } from "../../control/is-too-deep.ts";
 import { readDocument } from "../../control/read-documents.ts";
 import {
   documentOfFields,
@@ -92,6 +93,7 @@ function parseDocument(json: string): PolicyDocument {
   } catch (error) {
     throw invalidField(["document_json"], `is not JSON: ${(error as Error).message}`);
   }
+  if (isTooDeep(document)) throw invalidField(["document_json"], `is nested deeper than ${maxDepth} levels`);
   if (typeof document === "object" && document !== null && !Array.isArray(document)) return document as PolicyDocument;
   throw invalidField(["document_json"], "must be an object: a policy as it stands in a policy file");
 }

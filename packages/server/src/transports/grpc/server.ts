@@ -12,7 +12,7 @@ import {
   status,
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
-import { maxDeadlineMs, parseIp, renderIp, SluiceError } from "sluice";
+import { maxDeadlineMs, parseIp, renderIp } from "sluice";
 import { type Caller, demand, unasked } from "../../access/access.ts";
 import { bearerTokenOf } from "../../access/bearer-token.ts";
 import type { Permission } from "../../access/roles.ts";
@@ -168,14 +168,13 @@ function register(server: Server, method: Method, context: GrpcContext): void {
     call.on("error", (error: unknown) => once(isStatus(error) ? error.code : status.INTERNAL));
     call.on("cancelled", () => once(status.CANCELLED));
     try {
-      const info = admit(call, method, context);
+      const admitAgain = (): void => readmit(call, method, context);
+      const info: StreamCallInfo = Object.assign(admit(call, method, context), { admitAgain });
       if (method.kind === "watch") {
         const watching = call as ServerWritableStream<Uint8Array, Uint8Array>;
         method.handle(codec.read(watching.request), watching, codec, context, info);
       } else if (method.kind === "stream") {
-        const admitAgain = (): void => void admit(call, method, context);
-        const asking: StreamCallInfo = Object.assign(info, { admitAgain });
-        method.handle(call as ServerDuplexStream<Uint8Array, Uint8Array>, codec, context, asking);
+        method.handle(call as ServerDuplexStream<Uint8Array, Uint8Array>, codec, context, info);
       }
     } catch (error) {
       call.emit("error", tell(error));
@@ -209,21 +208,46 @@ function admit(call: Asking, method: Method, context: GrpcContext): CallInfo {
   };
 }
 
+/** Throws where a caller that was let in may not ask any more. It is one call all the same, and counted once. */
+function readmit(call: Asking, { needs }: Method, { access }: GrpcContext): void {
+  leftOf(call.getDeadline());
+  if (needs !== "nothing") demand(access.identify(tokenOf(call)), needs);
+}
+
+function tokenOf({ metadata }: Asking): string | undefined {
+  const [authorization] = metadata.get("authorization");
+  return bearerTokenOf({ authorization: authorization?.toString() });
+}
+
+/** Who calls what is in the audit is limited as over HTTP: by their address until they are known, then by their token. */
 function identify(call: Asking, needs: Permission, audit: MethodAudit | undefined, context: GrpcContext): Caller {
   const { access, control, ownLimits } = context;
-  const [authorization] = call.metadata.get("authorization");
-  let caller = unasked;
+  const token = tokenOf(call);
+  if (audit === undefined) {
+    const caller = access.identify(token);
+    demand(caller, needs);
+    return caller;
+  }
+  const { action } = audit;
+  const from = addressOf(call.getPeer());
+  const refused = (caller: Caller, error: unknown): unknown => {
+    const kind = action.slice(0, action.indexOf("."));
+    control?.audit.refused({ caller, from }, action, kind, "", (error as Error).message);
+    return error;
+  };
+  let caller: Caller;
   try {
-    caller = access.identify(bearerTokenOf({ authorization: authorization?.toString() }));
+    caller = access.identify(token);
+  } catch (error) {
+    ownLimits.countFailedLogin(from);
+    throw refused(unasked, error);
+  }
+  if (audit.access !== undefined) ownLimits.take(caller, audit.access);
+  try {
     demand(caller, needs);
   } catch (error) {
-    if (audit !== undefined && error instanceof SluiceError) {
-      const kind = audit.action.slice(0, audit.action.indexOf("."));
-      control?.audit.refused({ caller, from: addressOf(call.getPeer()) }, audit.action, kind, "", error.message);
-    }
-    throw error;
+    throw refused(caller, error);
   }
-  if (audit?.access !== undefined) ownLimits.take(caller, audit.access);
   return caller;
 }
 

@@ -321,6 +321,18 @@ describe("/api/v1/users", () => {
       status: 400,
       body: { problems: [{ field: "expires_at" }] },
     });
+    const wrong = [
+      ["rule_id", nowhere],
+      ["duration_seconds", { ...override, duration_seconds: 367 * 86_400 }],
+      ["expires_at", { ...override, expires_at: "2020-01-01" }],
+      ["expires_at", { ...override, expires_at: "2199-01-01" }],
+      ["limit", { ...override, limit: 1e12, duration_seconds: 60 }],
+      ["burst", { ...override, burst: 1e12, window_seconds: 300_000_000, duration_seconds: 60 }],
+    ] as const;
+    for (const [field, body] of wrong) {
+      const refused = await ask("POST", "/api/v1/users/u1/override", body, undefined, "operator");
+      expect(refused, field).toMatchObject({ status: 400, body: { problems: [{ field }] } });
+    }
     for (const role of ["viewer", "editor"] as const) {
       expect(await ask("POST", "/api/v1/users/u1/override", override, undefined, role)).toMatchObject({ status: 403 });
       expect(await ask("PUT", "/api/v1/users/u1/tier", { tier: "premium" }, undefined, role)).toMatchObject({

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type Problem, SluiceError } from "sluice";
 import { invalidField, invalidRequest, notFound } from "../../../control/control-errors.ts";
 import type { Actor, Changed, ControlPlane, ExpectingOptions, StoredPolicy } from "../../../control/control-plane.ts";
-import { readDocument } from "../../../control/read-documents.ts";
+import { defaultPolicyId, readDocument } from "../../../control/read-documents.ts";
 import { VersionConflict } from "../../../control/version-conflict.ts";
 import { readRules } from "./read-rules.ts";
 import { type Rule, ruleIdOf, ruleKeyOf, splitRuleId } from "./rule.ts";
@@ -45,6 +45,8 @@ export async function createRule(
   change: ExpectingOptions,
 ): Promise<ChangedRule> {
   const given = written.ruleId === undefined ? undefined : splitRuleId(written.ruleId);
+  if (given?.policy === defaultPolicyId)
+    throw invalidField([words.fields.id], `must be another: ${defaultPolicyId} is the policy where no other matches`);
   const tier = written.tier === undefined ? given?.tier : written.tier.of;
   if (tier === undefined && given?.tier === undefined) {
     const rule = ruleOf(written, given?.policy ?? randomUUID(), undefined, undefined);

@@ -1,5 +1,6 @@
 import { described, integer, objectOf, refine, type Shape, text } from "sluice";
 import { parseMoment } from "../../../access/parse-moment.ts";
+import { maxOverrideMs } from "../../../control/write-subject.ts";
 import { why } from "../read-query.ts";
 
 /** A moment as text: `2027-01-31T12:00:00Z`. */
@@ -51,7 +52,10 @@ export const userOverrideShape: Shape<UserOverrideBody> = refine(
     {
       burst: described(amount, "What may come at once, of the bucket algorithms. Absent: the limit."),
       expires_at: described(momentShape, "When it ends."),
-      duration_seconds: described(integer({ min: 1, max: 3_660 * daySeconds }), "Or how long it is in force from now."),
+      duration_seconds: described(
+        integer({ min: 1, max: maxOverrideMs / 1_000 }),
+        "Or how long it is in force from now.",
+      ),
       reason: described(why, "Why it is wanted, for the history."),
     },
   ),

@@ -4,6 +4,7 @@ import type { Role } from "../../../access/roles.ts";
 import type { HttpResponse } from "../../http/exchange.ts";
 import { answerPage, changeBody } from "../answer.ts";
 import { auditBody, killSwitchBody, nodeBody, tokenBody } from "../operation-bodies.ts";
+import { refuseDeep } from "../read-body-text.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
 export async function getKillSwitch({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
@@ -91,6 +92,7 @@ export async function importAll(
 ): Promise<HttpResponse> {
   if (yaml === undefined && json === undefined)
     throw new SluiceError("invalid_request", "the body is empty; it should be a policy file, in YAML or JSON");
+  refuseDeep(json);
   // JSON is YAML, too.
   const text = yaml ?? JSON.stringify(json);
   const changed = await control.configuration.import(actor, text, { ...change, mode: query.mode });

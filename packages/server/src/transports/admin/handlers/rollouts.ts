@@ -25,11 +25,16 @@ export async function getRollout({ actor, params }: AdminRequest, { control }: A
 /** The handler of something that may be done to a rollout. */
 export function steerRollout(verb: "advance" | "pause" | "resume" | "finish" | "rollBack") {
   return async (
-    { actor, params, change }: AdminRequest<{ readonly why?: string }>,
+    {
+      actor,
+      params,
+      body,
+      change,
+    }: AdminRequest<{ readonly why?: string; readonly expected_step?: number } | undefined>,
     { control }: AdminContext,
   ): Promise<HttpResponse> => {
     const { dryRun, why } = change;
-    const changed = await control.rollouts[verb](actor, params.id!, { dryRun, why });
+    const changed = await control.rollouts[verb](actor, params.id!, { dryRun, why, expectedStep: body?.expected_step });
     return { status: 200, body: { ...changeBody(changed), rollout: rolloutBody(changed.value) } };
   };
 }

@@ -1,7 +1,8 @@
-import { SluiceError } from "sluice";
+import { type Problem, SluiceError } from "sluice";
 import type { Changed, SubjectView } from "../../../control/control-plane.ts";
 import type { HttpResponse } from "../../http/exchange.ts";
 import { answerPage, answerVersion, changeBody, etagOf } from "../answer.ts";
+import { renameProblems } from "../rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 import { subjectBody, subjectViewBody, usageBody } from "../subject-bodies.ts";
 import type { OverrideBody, ResetBody, SubjectLimitBody } from "../subject-shapes.ts";
@@ -57,9 +58,8 @@ export async function setLimits(
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   const { policy, limit, windows } = body;
-  return answerSubject(
-    await control.subjects.setLimit(actor, params.kind!, params.id!, { policy, limit, windows }, change),
-  );
+  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, { policy, limit, windows }, change);
+  return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
 }
 
 /** PUT …/override: until it ends by itself. */
@@ -69,7 +69,13 @@ export async function setOverride(
 ): Promise<HttpResponse> {
   const { policy, limit, windows, until_ms: untilMs, for_ms: forMs } = body;
   const override = { policy, limit, windows, untilMs: untilMs ?? Date.now() + forMs! };
-  return answerSubject(await control.subjects.setLimit(actor, params.kind!, params.id!, override, change));
+  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, override, change);
+  return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
+}
+
+/** Among all that is stored, a limit stands under the id of its policy. */
+function withoutPolicy(path: Problem["path"], policy: string): Problem["path"] {
+  return path.length > 1 && path[0] === policy ? path.slice(1) : path;
 }
 
 /** DELETE …/limits and …/override: each deletes what the other does not, so that nobody takes a limit for an override. */

@@ -2,7 +2,7 @@ import type { RolloutState } from "@sluice/sql";
 import { rolloutStates } from "@sluice/sql";
 import { choice, described, listOf, readShape, refine, type Shape, text } from "sluice";
 import { getRollout, listRollouts, steerRollout } from "../handlers/rollouts.ts";
-import { whyShape } from "../policy-shapes.ts";
+import { moveShape } from "../policy-shapes.ts";
 import { pageQuery } from "../read-query.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
@@ -62,7 +62,7 @@ export const rolloutRoutes: readonly AdminRoute[] = [
       summary,
       action: `rollout.${word.replace("-", "_")}`,
       needs: "edit",
-      body: whyShape,
+      body: moveShape,
       bodyOptional: true,
       answers: { 200: { description: "Done, or in a dry run: as if", content: ["RolloutChange"] } },
       handle: steerRollout(verb),

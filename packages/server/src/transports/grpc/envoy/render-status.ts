@@ -46,7 +46,11 @@ function strictest(limits: readonly LimitDecision[] = []): LimitDecision | undef
 }
 
 /** After a denial, until the same request passes, if ever; else until the counter is as good as new. */
-function renderReset({ allowed, retryAfterMs, resetAfterMs }: Standing): DescriptorStatus["durationUntilReset"] {
+export function renderReset({
+  allowed,
+  retryAfterMs,
+  resetAfterMs,
+}: Pick<Standing, "allowed" | "retryAfterMs" | "resetAfterMs">): DescriptorStatus["durationUntilReset"] {
   const ms = allowed ? resetAfterMs : retryAfterMs;
   if (ms === undefined || !Number.isFinite(ms)) return undefined;
   return { seconds: Math.floor(ms / 1_000), nanos: Math.round(ms % 1_000) * 1_000_000 };

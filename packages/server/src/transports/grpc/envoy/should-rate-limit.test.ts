@@ -315,6 +315,27 @@ describe("Envoy's rate limit service", () => {
   });
 });
 
+describe("while the kill switch is on", () => {
+  const all = descriptors("tenant=a", "watched=x", "east=1", "plan=partner", "nobody=knows");
+
+  it.each([
+    ["closed", OVER_LIMIT],
+    ["open", OK],
+  ] as const)("%s answers every descriptor alike, and takes nothing", async (mode, code) => {
+    const setting = await open({ envoyHeaders: true });
+    setting.limiter.force({ mode, untilMs: startMs + 90_000 });
+    for (const request of [all, descriptors("nobody=knows"), [{ ...all[0], hitsAddend: 0 }]]) {
+      const answer = await ask(setting, { descriptors: request });
+      expect(new Set(codes(answer))).toEqual(new Set([code]));
+    }
+    const [status] = (await ask(setting, { descriptors: descriptors("tenant=a") })).statuses;
+    expect(status?.durationUntilReset).toEqual({ seconds: 90, nanos: 0 });
+    clock.advance(90_000);
+    const { statuses } = await ask(setting, { descriptors: descriptors("tenant=a") });
+    expect(statuses).toMatchObject([{ code: OK, limitRemaining: 4 }]);
+  });
+});
+
 describe("addends", () => {
   it("of a request hold for every descriptor that has none, and 0 means 1", async () => {
     const setting = await open();

@@ -9,7 +9,7 @@ import { whenDecided } from "../../../service/decide.ts";
 import type { Service } from "../../../service/service.ts";
 import { type DescriptorCheck, type DescriptorPlan, planRequest } from "./plan-request.ts";
 import { renderLimitHeaders } from "./render-limit-headers.ts";
-import { renderStatus, unlimitedStatus, unmatchedStatus } from "./render-status.ts";
+import { renderReset, renderStatus, unlimitedStatus, unmatchedStatus } from "./render-status.ts";
 
 export interface ShouldRateLimitOptions {
   /** Whether the answer has headers for Envoy to add. */
@@ -32,6 +32,8 @@ export function shouldRateLimit(
 ): RateLimitResponse | Promise<RateLimitResponse> {
   const asked = plan(request, service);
   const { checks } = asked;
+  const { forced } = service.limiter;
+  if (forced !== undefined) return answerForced(asked, forced.mode, service, headers);
   if (checks.length === 0) return render(asked, headers);
   if (needsLook(checks)) return lookFirst(request, checks, service, deadlineMs).then((final) => render(final, headers));
   const go = (decisions: readonly Decision[]): RateLimitResponse | Promise<RateLimitResponse> => {
@@ -41,6 +43,29 @@ export function shouldRateLimit(
   };
   const decided = take(checks, service, deadlineMs);
   return decided instanceof Promise ? decided.then(go) : go(decided);
+}
+
+/**
+ * The kill switch decides all descriptors alike, also those that nothing limits. That it denies is an answer: what is an error
+ * Envoy would let pass.
+ */
+function answerForced(
+  { plans, checks }: Answer,
+  mode: "open" | "closed",
+  { decide }: Asked,
+  headers: boolean,
+): RateLimitResponse | Promise<RateLimitResponse> {
+  // Asked for all the same, so that they are counted.
+  const decided = decide.together(checks.filter(takes).map(({ request, hits }) => ({ ...request, cost: hits })));
+  return whenDecided(decided, ([first]) => {
+    const code = mode === "open" ? Code.OK : Code.OVER_LIMIT;
+    const status = { code, limitRemaining: 0, durationUntilReset: first && renderReset(first) };
+    return respond(
+      code,
+      plans.map(() => status),
+      headers,
+    );
+  });
 }
 
 /** What is to be done, by the policies of this moment, and what is known so far, by the descriptors' places. */
@@ -195,8 +220,12 @@ const noBytes = new Uint8Array();
 
 function render(answer: Answer, headers: boolean): RateLimitResponse {
   const statuses = answer.statuses.map((status) => status ?? unmatchedStatus);
+  return respond(isOver(answer) ? Code.OVER_LIMIT : Code.OK, statuses, headers);
+}
+
+function respond(overallCode: Code, statuses: DescriptorStatus[], headers: boolean): RateLimitResponse {
   return {
-    overallCode: isOver(answer) ? Code.OVER_LIMIT : Code.OK,
+    overallCode,
     statuses,
     responseHeadersToAdd: headers ? renderLimitHeaders(statuses) : [],
     requestHeadersToAdd: [],

@@ -2,7 +2,7 @@ import type { ServerWritableStream } from "@grpc/grpc-js";
 import type { ListPoliciesRequest, Policy as PolicyMessage } from "@sluice/protocol";
 import { SluiceError } from "sluice";
 import type { Actor, Listed, PolicyControl, StoredPolicy } from "../../../control/control-plane.ts";
-import type { CallInfo, GrpcContext, StreamCodec } from "../method.ts";
+import type { GrpcContext, StreamCallInfo, StreamCodec } from "../method.ts";
 import { policyMessage } from "../policy-message.ts";
 import { requireControl } from "../require-control.ts";
 
@@ -15,7 +15,7 @@ export function listPolicies(
   stream: ServerWritableStream<Uint8Array, Uint8Array>,
   codec: StreamCodec<ListPoliciesRequest, PolicyMessage>,
   context: GrpcContext,
-  { caller, from }: CallInfo,
+  { caller, from, admitAgain }: StreamCallInfo,
 ): void {
   const { policies } = requireControl(context);
   const actor: Actor = { caller, from };
@@ -40,6 +40,8 @@ export function listPolicies(
       }
       if (part.next === undefined) break;
       after = part.next;
+      // Who reads slowly may have lost their token meanwhile.
+      admitAgain();
       // What has not been told then can be asked elsewhere.
       if (context.draining.aborted) throw new SluiceError("not_ready", "the server is about to stop; ask another one");
     }

@@ -242,5 +242,23 @@ describe("CL.THROTTLE", () => {
   });
 });
 
+describe("CL.THROTTLE while the kill switch is on", () => {
+  const forced = (mode: "open" | "closed"): ((...words: (string | number)[]) => unknown) => {
+    const clock = new ManualClock();
+    const limiter = createLimiter({ clock });
+    limiter.force({ mode, untilMs: clock.epochMs() + 90_000 });
+    const ask = createAsk(limiter);
+    return (...words) => numbers(ask("CL.THROTTLE", ...words));
+  };
+
+  it.each([1, 5, 0, 1e9])("is limited until it ends where that is closed, for %d", (quantity) => {
+    expect(forced("closed")("k", 15, 30, 60, quantity)).toEqual([1, 16, 0, 90, 90]);
+  });
+
+  it.each([1, 5, 0, 1e9])("is not limited where that is open, for %d", (quantity) => {
+    expect(forced("open")("k", 15, 30, 60, quantity)).toEqual([0, 16, 16, -1, 0]);
+  });
+});
+
 /** A store that is never there. */
 const away = (): CounterStore => failingCounters(() => new Error("nobody is there"));

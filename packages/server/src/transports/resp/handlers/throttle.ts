@@ -35,7 +35,7 @@ export function throttle(
 /** Whether it was limited, the limit, what remains, and in how many seconds to come back, and it is whole again. */
 function encode(decision: Decision, limit: ThrottleLimit): string {
   const { allowed, remaining = 0, retryAfterMs, resetAfterMs = 0 } = decision;
-  if (decision.reason === "degraded") return encodeOutage(limit);
+  if (isUncounted(decision)) return encodeUncounted(limit);
   const reset = secondsUntilReset(resetAfterMs, limit.isExact);
   if (allowed) return `*5\r\n:0\r\n:${limit.capacity}\r\n:${remaining}\r\n:-1\r\n:${reset}\r\n`;
   const retry = retryAfterMs === undefined ? -1 : Math.ceil(retryAfterMs / 1_000);
@@ -44,13 +44,19 @@ function encode(decision: Decision, limit: ThrottleLimit): string {
 
 /** How the counter stands: nothing of it always fits, more than all of it never does. */
 function encodePeek(decision: Decision, limit: ThrottleLimit, isTooMuch: boolean): string {
-  if (decision.reason === "degraded") return encodeOutage(limit);
+  if (isUncounted(decision)) return encodeUncounted(limit);
+  if (decision.degraded !== undefined) return encode(decision, limit);
   const reset = secondsUntilReset(decision.resetAfterMs ?? 0, limit.isExact);
   return `*5\r\n:${isTooMuch ? 1 : 0}\r\n:${limit.capacity}\r\n:${decision.remaining ?? 0}\r\n:-1\r\n:${reset}\r\n`;
 }
 
-/** Counters are away: as if nothing was counted yet. */
-function encodeOutage({ capacity }: ThrottleLimit): string {
+/** Counters are away, which denies nobody here, or the kill switch lets everything pass; where it denies, it does. */
+function isUncounted({ reason, allowed, degraded }: Decision): boolean {
+  return reason === "degraded" && (allowed || degraded !== "kill_switch");
+}
+
+/** As if nothing was counted yet. */
+function encodeUncounted({ capacity }: ThrottleLimit): string {
   return `*5\r\n:0\r\n:${capacity}\r\n:${capacity}\r\n:-1\r\n:0\r\n`;
 }
 

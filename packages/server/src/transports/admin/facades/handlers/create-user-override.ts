@@ -1,7 +1,8 @@
-import { renderDuration } from "sluice";
+import { type Problem, renderDuration } from "sluice";
 import { invalidField } from "../../../../control/control-errors.ts";
 import type { HttpResponse } from "../../../http/exchange.ts";
 import { changeBody, etagOf } from "../../answer.ts";
+import { renameProblems } from "../../rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../../route.ts";
 import { splitRuleId } from "../rule.ts";
 import { userBody } from "../user-body.ts";
@@ -16,12 +17,29 @@ export async function createUserOverride(
   const { limit, window_seconds: seconds, burst } = body;
   const window = { limit, per: renderDuration(seconds * 1_000), ...(burst !== undefined && { burst }) };
   const override = { policy, windows: [window], untilMs: endOf(body) };
-  const changed = await control.subjects.setLimit(actor, "user", params.user_id!, override, change);
+  const wanted = control.subjects.setLimit(actor, "user", params.user_id!, override, change);
+  const changed = await renameProblems(wanted, (path) => [fieldOf(path, body)]);
   return {
     status: 201,
     headers: { etag: etagOf(changed.value.version) },
     body: { ...userBody(changed.value), ...changeBody(changed) },
   };
+}
+
+/** What a problem with the limit is called in the words of the body. */
+function fieldOf(path: Problem["path"], { expires_at: atMs }: UserOverrideBody): string {
+  const part = String(path.at(-1));
+  const names: Readonly<Record<string, string>> = {
+    policy: "rule_id",
+    limit: "limit",
+    per: "window_seconds",
+    burst: "burst",
+    until_ms: atMs === undefined ? "duration_seconds" : "expires_at",
+    subject: "user_id",
+    value: "user_id",
+    reason: "reason",
+  };
+  return Object.hasOwn(names, part) ? names[part]! : "rule_id";
 }
 
 function endOf({ expires_at: atMs, duration_seconds: seconds }: UserOverrideBody): number {

@@ -1,0 +1,190 @@
+import { fileURLToPath } from "node:url";
+import { startPostgres, startServer, type TestPostgres, type TestServer } from "@sluice/test-servers";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type Sluice, startProgram } from "../restart/start-sluice.ts";
+import { createFleet, type Fleet, patience, steerWell } from "./fleet.ts";
+
+const hastySluice = fileURLToPath(new URL("hasty-sluice.ts", import.meta.url));
+/** A minute of a rollout is a second. */
+const speed = 60;
+const minuteMs = 60_000;
+
+let postgres: TestPostgres;
+let valkey: TestServer;
+let fleet: Fleet;
+let nodes: readonly Sluice[];
+
+beforeAll(async () => {
+  [postgres, valkey] = await Promise.all([startPostgres(), startServer({ flavor: "valkey" })]);
+  const time = [String(Date.now()), String(speed)];
+  fleet = await createFleet({ SLUICE_STORE_URL: postgres.url, SLUICE_REDIS_URL: valkey.url }, (env) =>
+    startProgram(env, hastySluice, ...time),
+  );
+  nodes = [await fleet.start("one"), await fleet.start("two")];
+}, 180_000);
+
+afterAll(async () => {
+  await fleet?.close();
+  await Promise.all([postgres?.close(), valkey?.close()]);
+});
+
+const users = Array.from({ length: 40 }, (_, i) => `user-${i}`);
+
+/** One of ten is denied under every version. */
+const documentOf = (id: string, limit: number): Record<string, unknown> => ({
+  id,
+  match: { endpoint: `/${id}` },
+  deny: { user: users.filter((_, i) => i % 10 === 0) },
+  limits: [{ by: ["user"], algorithm: "fixed_window", windows: [`${limit}/h`] }],
+  on_failure: "open",
+});
+
+interface Rollout {
+  readonly id: string;
+  readonly state: string;
+  readonly percent: number;
+  readonly reason: string;
+  readonly figures?: { readonly verdict: string; readonly sentence: string; readonly strikes: number };
+}
+
+/** Half of the users for four minutes, then all of them. */
+const rollout = {
+  by: "user",
+  observe_for_ms: 7 * minuteMs,
+  steps: [50, 100].map((percent) => ({ percent, hold_ms: 4 * minuteMs })),
+};
+
+async function beginRollout(on: Sluice, policy: string, limit: number): Promise<void> {
+  await steerWell(on, fleet, "PUT", `/policies/${policy}`, { document: documentOf(policy, 1_000_000) });
+  await steerWell(on, fleet, "PUT", `/policies/${policy}`, {
+    document: documentOf(policy, limit),
+    expected_version: 1,
+    rollout,
+  });
+}
+
+async function check({ http }: Sluice, policy: string, user: string, preview: boolean): Promise<{ version?: number }> {
+  const response = await fetch(`${http}/v1/check`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ dimensions: { user, endpoint: `/${policy}` }, preview }),
+  });
+  return (await response.json()) as { version?: number };
+}
+
+/** Every user asks every policy again and again, now here and now there, until `work` is done. */
+async function whileAsked(
+  policies: readonly string[],
+  asked: () => readonly Sluice[],
+  work: Promise<void>,
+): Promise<void> {
+  let over = false;
+  const done = work.finally(() => {
+    over = true;
+  });
+  for (let round = 0; !over; round++)
+    for (const policy of policies) {
+      const open = asked();
+      await Promise.all(
+        users.map(async (user, i) => {
+          const node = open[(i + round) % open.length]!;
+          await check(node, policy, user, false).catch((error: unknown) => {
+            // One that was just killed answers nobody.
+            if (asked().includes(node)) throw error;
+          });
+        }),
+      );
+    }
+  await done;
+}
+
+async function rolloutOf(on: Sluice, policy: string): Promise<Rollout> {
+  const { items } = await steerWell(on, fleet, "GET", `/rollouts?policy=${policy}`);
+  return (items as Rollout[])[0]!;
+}
+
+function untilItIs(on: Sluice, policy: string, expected: Partial<Rollout>): Promise<void> {
+  return vi.waitFor(async () => expect(await rolloutOf(on, policy)).toMatchObject(expected), {
+    timeout: 120_000,
+    interval: 100,
+  });
+}
+
+async function versionsOn(node: Sluice, policy: string): Promise<readonly (number | undefined)[]> {
+  return Promise.all(users.map(async (user) => (await check(node, policy, user, true)).version));
+}
+
+/** Resolves when every node decides for all users by this version. */
+async function untilAllAreUnder(open: readonly Sluice[], policy: string, version: number): Promise<void> {
+  await vi.waitFor(async () => {
+    for (const node of open) expect(new Set(await versionsOn(node, policy))).toEqual(new Set([version]));
+  }, patience);
+}
+
+interface AuditEntry {
+  readonly action: string;
+  readonly actor: string;
+  readonly why: string;
+  readonly after?: { readonly percent: number; readonly figures?: Rollout["figures"] };
+}
+
+/** What Sluice itself did to a rollout, in order. */
+async function auditOf(on: Sluice, { id }: Rollout): Promise<readonly AuditEntry[]> {
+  const { items } = await steerWell(on, fleet, "GET", `/audit?kind=rollout&target=${id}`);
+  return (items as AuditEntry[]).filter(({ actor }) => actor === "sluice").toReversed();
+}
+
+describe("rollouts of a fleet that is asked", () => {
+  it("end by themselves: a version that denies too much is rolled back, one that does not is for everybody", async () => {
+    const [one, two] = nodes as [Sluice, Sluice];
+    await beginRollout(one, "bad", 3);
+    await beginRollout(two, "good", 900_000);
+    const ended = (async () => {
+      await untilItIs(one, "good", { state: "running", percent: 50 });
+      await vi.waitFor(async () => {
+        const versions = await versionsOn(one, "good");
+        expect(new Set(versions)).toEqual(new Set([1, 2]));
+        expect(await versionsOn(two, "good")).toEqual(versions);
+      }, patience);
+      await Promise.all([
+        untilItIs(two, "bad", { state: "rolled_back" }),
+        untilItIs(one, "good", { state: "done", percent: 100 }),
+      ]);
+    })();
+    await whileAsked(["bad", "good"], () => nodes, ended);
+
+    await untilAllAreUnder(nodes, "bad", 1);
+    await untilAllAreUnder(nodes, "good", 2);
+    const bad = await rolloutOf(one, "bad");
+    expect(bad.figures).toMatchObject({ verdict: "strike", strikes: 3 });
+    expect(bad.reason).toBe(bad.figures!.sentence);
+    expect(bad.reason).toMatch(/the same subjects were denied \d+\.\d\d % under the old version .* 3 times in a row/);
+    const audit = await auditOf(two, bad);
+    expect(audit.map(({ action, after }) => [action, after?.percent])).toEqual([
+      ["rollout.step", 50],
+      ["rollout.rolled_back", 0],
+    ]);
+    const { verdict, strikes, sentence } = bad.figures!;
+    expect(audit[1]).toMatchObject({ why: bad.reason, after: { figures: { verdict, strikes, sentence } } });
+    const ofPolicy = await steerWell(two, fleet, "GET", "/audit?kind=policy&target=bad&action=rollout.rolled_back");
+    expect(ofPolicy.items).toMatchObject([{ why: bad.reason, after: { rollout: bad.id, state: "rolled_back" } }]);
+    const steps = await auditOf(two, await rolloutOf(one, "good"));
+    expect(steps.map(({ action }) => action)).toEqual(["rollout.step", "rollout.step", "rollout.done"]);
+  }, 180_000);
+
+  it("are rolled back also when the node that looked at them is killed", async () => {
+    const [one, two] = nodes as [Sluice, Sluice];
+    let open: readonly Sluice[] = nodes;
+    await beginRollout(two, "orphaned", 3);
+    const ended = (async () => {
+      await untilItIs(two, "orphaned", { state: "running", percent: 50 });
+      open = [two];
+      await one.kill();
+      await untilItIs(two, "orphaned", { state: "rolled_back" });
+    })();
+    await whileAsked(["orphaned"], () => open, ended);
+    await untilAllAreUnder([two], "orphaned", 1);
+    const audit = await auditOf(two, await rolloutOf(two, "orphaned"));
+    expect(audit.filter(({ action }) => action === "rollout.rolled_back")).toHaveLength(1);
+  }, 180_000);
+});
