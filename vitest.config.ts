@@ -26,7 +26,8 @@ export default defineConfig({
   test: {
     allowOnly: false,
     globals: false,
-    maxWorkers: 2,
+    // One more than there are cores on a small machine: many tests wait for servers that they stopped.
+    maxWorkers: 3,
     pool: "forks",
     testTimeout: 20_000,
     projects: [
