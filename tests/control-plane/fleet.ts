@@ -11,7 +11,7 @@ export const patience = { timeout: 60_000, interval: 25 };
 export interface Fleet {
   readonly folder: string;
   readonly nodes: readonly Sluice[];
-  /** Starts another one, after those before. */
+  /** Starts another one, after those before; resolves when it is ready. */
   start(name: string, ...args: readonly string[]): Promise<Sluice>;
   close(): Promise<void>;
 }
@@ -35,6 +35,8 @@ export async function createFleet(
       };
       const node = await startOne({ ...own, ...env }, ...args);
       nodes.push(node);
+      // It listens before it has reached its counters.
+      await vi.waitFor(async () => expect(await node.isReady()).toBe(true), patience);
       return node;
     },
     async close(): Promise<void> {
