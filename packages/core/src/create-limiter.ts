@@ -35,15 +35,15 @@ import type {
   SnapshotInfo,
   TogetherOptions,
 } from "./limiter.ts";
-import type { CompiledLimit, CompiledPolicy, CompiledWindow } from "./match/compiled.ts";
+import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
 import { candidatesFor } from "./match/find-candidates.ts";
 import { onlyGivenLimit } from "./match/given-limits.ts";
-import { isOnTrial, joinsTrialAt } from "./match/in-rollout.ts";
 import { joinResolutions } from "./match/join-resolutions.ts";
-import { type Refusal, type Resolution, resolve } from "./match/resolve.ts";
+import { isRefused, type Refusal, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
+import { tellTrials } from "./match/tell-trials.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
-import type { Policy, PolicySet, Trial } from "./policy/policy.ts";
+import type { PolicySet } from "./policy/policy.ts";
 import { type CheckRequest, maxBlockMs } from "./request/check-request.ts";
 import { rawDimension, readDimension } from "./request/read-dimension.ts";
 import { validateRequest } from "./request/validate-request.ts";
@@ -389,34 +389,8 @@ class SluiceLimiter implements Limiter {
       request.preview !== true &&
       answer?.replayed !== true
     )
-      this.#tellTrials(request, resolution, answer);
+      tellTrials(this.#onTrial, this.#snapshot, request, resolution, answer);
     return this.#decision(request, resolution, answer);
-  }
-
-  #tellTrials(
-    { dimensions = noDimensions }: CheckRequest,
-    { applied, aside, limits, refusals }: Resolution,
-    answer: TakeAnswer | undefined,
-  ): void {
-    if (aside.length === 0 && applied.every(({ policy }) => policy.trial === undefined)) return;
-    const refused = isRefused(refusals);
-    const tell = (policy: Policy, trial: Trial, denied: boolean): void =>
-      this.#onTrial!(policy, joinsTrialAt(policy, trial, dimensions), denied);
-    // A version that does not match passes what the other one is asked about: else neither could be held against the other.
-    if (!refused)
-      for (const { policy } of findPassing(this.#snapshot, applied, aside)) {
-        const { trial } = policy;
-        if (trial !== undefined && isOnTrial(policy, trial, dimensions)) tell(policy, trial, false);
-      }
-    for (const { policy } of applied) {
-      if (policy.trial === undefined) continue;
-      const refusing = refusals.some((refusal) => refusal.policy.policy === policy);
-      // Where another policy denies by name no counter was asked.
-      if (refused && !refusing) continue;
-      const denied =
-        refusing || limits.some(({ limit }, i) => limit.policy === policy && answer?.outcomes[i]?.fits !== "now");
-      tell(policy, policy.trial, denied);
-    }
   }
 
   #decision(request: CheckRequest, resolution: Resolution, answer: TakeAnswer | undefined): Decision {
@@ -505,11 +479,6 @@ class SluiceLimiter implements Limiter {
       receipt: undefined,
     };
   }
-}
-
-function isRefused(refusals: readonly Refusal[]): boolean {
-  for (const refusal of refusals) if (refusal.policy.enforced) return true;
-  return false;
 }
 
 function takeOptionsOf(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeOptions | undefined {
@@ -603,18 +572,4 @@ function shadowRefusals(refusals: readonly Refusal[]): readonly ShadowDenial[] {
       reason,
       retryAfterMs: undefined,
     }));
-}
-
-/** Versions on trial that do not match a request which their other version does. */
-function findPassing(
-  snapshot: Snapshot,
-  applied: readonly CompiledPolicy[],
-  aside: readonly CompiledPolicy[],
-): readonly CompiledPolicy[] {
-  const matching = [...applied, ...aside].filter(({ policy }) => policy.trial !== undefined);
-  const others = new Set(matching.flatMap(({ policy }) => snapshot.findPolicy(policy.id)));
-  // By side: the snapshot may be another one than the request was resolved by.
-  const isMatching = ({ policy: { id, trial } }: CompiledPolicy): boolean =>
-    matching.some(({ policy }) => policy.id === id && policy.trial?.side === trial?.side);
-  return [...others].filter((one) => !isMatching(one));
 }

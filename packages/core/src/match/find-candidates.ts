@@ -1,7 +1,7 @@
 import { type Problem, SluiceError } from "../errors.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
 import type { Candidate, Candidates, CompiledLimit, CompiledPolicy } from "./compiled.ts";
-import { inRollout, isOnTrial } from "./in-rollout.ts";
+import { inRollout, isForThese } from "./in-rollout.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
 import { holds } from "./value-lists.ts";
 
@@ -106,7 +106,7 @@ function whyNotInForce(
 ): "valid_from" | "rollout" | "trial" | undefined {
   if (policy.validFromMs !== undefined && epochMs() < policy.validFromMs) return "valid_from";
   const { rollout, trial } = policy;
-  if (trial !== undefined && !isOnTrial(policy, trial, dimensions)) return "trial";
+  if (trial !== undefined && !isForThese(policy, trial, dimensions)) return "trial";
   if (rollout === undefined) return undefined;
   return inRollout(policy.id, readDimension(dimensions, rollout.by), rollout.percent) ? undefined : "rollout";
 }

@@ -17,7 +17,7 @@ export function inRollout(policyId: string, value: string, percent: number): boo
 }
 
 /** Whether this version of a policy is in force for a request while both are. */
-export function isOnTrial(policy: Policy, trial: Trial, dimensions: Readonly<Record<string, string>>): boolean {
+export function isForThese(policy: Policy, trial: Trial, dimensions: Readonly<Record<string, string>>): boolean {
   if (trial.side === "old" && trial.shadow) return true;
   return isAmongFirst(policy, trial, trial.percent, dimensions) === (trial.side === "new");
 }

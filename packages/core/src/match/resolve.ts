@@ -34,6 +34,12 @@ export interface Refusal {
   readonly scope: string | undefined;
 }
 
+/** Whether a policy that is enforced denies without asking any counter. */
+export function isRefused(refusals: readonly Refusal[]): boolean {
+  for (const refusal of refusals) if (refusal.policy.enforced) return true;
+  return false;
+}
+
 type Dimensions = Readonly<Record<string, string>>;
 
 const noDimensions: Dimensions = {};

@@ -1,5 +1,5 @@
-import { SluiceError } from "sluice";
 import type { Actor, ControlPlane, StoredPolicy } from "../../../control/control-plane.ts";
+import { createdMsOf } from "../../../control/created-ms-of.ts";
 import type { Body } from "../answer.ts";
 import { readRules } from "./read-rules.ts";
 import type { Rule } from "./rule.ts";
@@ -51,19 +51,4 @@ export async function findCreated(
   for (let at = 0; at < all.length; at += together)
     created.push(...(await Promise.all(all.slice(at, at + together).map((one) => createdMsOf(policies, actor, one)))));
   return created;
-}
-
-async function createdMsOf(
-  policies: ControlPlane["policies"],
-  actor: Actor,
-  { id, version, changedMs }: StoredPolicy,
-): Promise<number | undefined> {
-  if (version === 1) return changedMs;
-  try {
-    return (await policies.version(actor, id, 1)).atMs;
-  } catch (error) {
-    // Deleted meanwhile.
-    if (error instanceof SluiceError && error.code === "resource_not_found") return undefined;
-    throw error;
-  }
 }

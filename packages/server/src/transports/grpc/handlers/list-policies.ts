@@ -1,7 +1,8 @@
 import type { ServerWritableStream } from "@grpc/grpc-js";
 import type { ListPoliciesRequest, Policy as PolicyMessage } from "@sluice/protocol";
 import { SluiceError } from "sluice";
-import type { Actor, Listed, PolicyControl, StoredPolicy } from "../../../control/control-plane.ts";
+import type { Actor, Listed, StoredPolicy } from "../../../control/control-plane.ts";
+import { createdMsOf } from "../../../control/created-ms-of.ts";
 import type { GrpcContext, StreamCallInfo, StreamCodec } from "../method.ts";
 import { policyMessage } from "../policy-message.ts";
 import { requireControl } from "../require-control.ts";
@@ -62,19 +63,4 @@ function taken(stream: ServerWritableStream<Uint8Array, Uint8Array>): Promise<vo
     };
     for (const event of ["drain", "cancelled", "close", "error"]) stream.on(event, done);
   });
-}
-
-async function createdMsOf(
-  policies: PolicyControl,
-  actor: Actor,
-  { id, version, changedMs }: StoredPolicy,
-): Promise<number | undefined> {
-  if (version === 1) return changedMs;
-  try {
-    return (await policies.version(actor, id, 1)).atMs;
-  } catch (error) {
-    // Deleted meanwhile.
-    if (error instanceof SluiceError && error.code === "resource_not_found") return undefined;
-    throw error;
-  }
 }

@@ -1,0 +1,53 @@
+import type { TakeAnswer } from "../counters/counter-store.ts";
+import type { LimiterOptions } from "../limiter.ts";
+import type { Policy, Trial } from "../policy/policy.ts";
+import type { CheckRequest } from "../request/check-request.ts";
+import type { CompiledPolicy } from "./compiled.ts";
+import { isForThese, joinsTrialAt } from "./in-rollout.ts";
+import { isRefused, type Resolution } from "./resolve.ts";
+import type { Snapshot } from "./snapshot.ts";
+
+const noDimensions: Readonly<Record<string, string>> = {};
+
+/** Tells what each version on trial makes of a request that was decided. */
+export function tellTrials(
+  onTrial: NonNullable<LimiterOptions["onTrial"]>,
+  snapshot: Snapshot,
+  { dimensions = noDimensions }: CheckRequest,
+  { applied, aside, limits, refusals }: Resolution,
+  answer: TakeAnswer | undefined,
+): void {
+  if (aside.length === 0 && applied.every(({ policy }) => policy.trial === undefined)) return;
+  const refused = isRefused(refusals);
+  const tell = (policy: Policy, trial: Trial, denied: boolean): void =>
+    onTrial(policy, joinsTrialAt(policy, trial, dimensions), denied);
+  // A version that does not match passes what the other one is asked about: else neither could be held against the other.
+  if (!refused)
+    for (const { policy } of findPassing(snapshot, applied, aside)) {
+      const { trial } = policy;
+      if (trial !== undefined && isForThese(policy, trial, dimensions)) tell(policy, trial, false);
+    }
+  for (const { policy } of applied) {
+    if (policy.trial === undefined) continue;
+    const refusing = refusals.some((refusal) => refusal.policy.policy === policy);
+    // Where another policy denies by name no counter was asked.
+    if (refused && !refusing) continue;
+    const denied =
+      refusing || limits.some(({ limit }, i) => limit.policy === policy && answer?.outcomes[i]?.fits !== "now");
+    tell(policy, policy.trial, denied);
+  }
+}
+
+/** Versions on trial that do not match a request which their other version does. */
+function findPassing(
+  snapshot: Snapshot,
+  applied: readonly CompiledPolicy[],
+  aside: readonly CompiledPolicy[],
+): readonly CompiledPolicy[] {
+  const matching = [...applied, ...aside].filter(({ policy }) => policy.trial !== undefined);
+  const others = new Set(matching.flatMap(({ policy }) => snapshot.findPolicy(policy.id)));
+  // By side: the snapshot may be another one than the request was resolved by.
+  const isMatching = ({ policy: { id, trial } }: CompiledPolicy): boolean =>
+    matching.some(({ policy }) => policy.id === id && policy.trial?.side === trial?.side);
+  return [...others].filter((one) => !isMatching(one));
+}
