@@ -22,7 +22,9 @@ export interface Script {
   readonly source: string;
 }
 
-export const scripts: Readonly<Record<${scripts.map(({ name }) => `"${camel(name)}"`).join(" | ")}, Script>> = {
+export type ScriptName = ${scripts.map(({ name }) => `"${camel(name)}"`).join(" | ")};
+
+export const scripts: Readonly<Record<ScriptName, Script>> = {
 ${entries.join("")}};
 `;
 }

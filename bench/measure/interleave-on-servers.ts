@@ -100,7 +100,7 @@ async function runLoops(asker: Asker, work: Work, inFlight: number): Promise<voi
 }
 
 /** Processor time that servers have used since they started, in the kernel and outside, as each of them tells. */
-async function serversCpuUs(servers: readonly MeteredServer[]): Promise<number> {
+export async function serversCpuUs(servers: readonly MeteredServer[]): Promise<number> {
   const infos = await Promise.all(servers.map((server) => server.command("INFO", "cpu")));
   let seconds = 0;
   for (const info of infos) {

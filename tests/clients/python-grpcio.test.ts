@@ -17,6 +17,9 @@ policies:
   - id: calls
     version: 3
     limits: [{ by: [user], windows: 2/h }]
+  - id: jobs
+    domain: jobs
+    limits: [{ by: [user], windows: 100000/h }]
 `;
 
 let folder: string;
@@ -116,6 +119,26 @@ describe("a client in Python that knows nothing but the address", () => {
     });
     const health = { method: "grpc.health.v1.Health/Check", request: { service: "ratelimit" } };
     expect(await ask(health)).toEqual({ answer: { status: "SERVING" } });
+  });
+
+  it("leases, renews and gives back", async () => {
+    const method = "sluice.v1.RateLimiter/Lease";
+    const check = { domain: "jobs", dimensions: { user: "ada" } };
+    const lease = async (request: object): Promise<Readonly<Record<string, unknown>>> =>
+      ((await ask({ method, request: { check, ...request } })) as { answer: Readonly<Record<string, unknown>> }).answer;
+    const first = await lease({ want: 100 });
+    expect(first).toMatchObject({ granted: 100, unspent: "100", stale_ms: 60_000, cost: 1 });
+    const second = await lease({ want: 50, settled: { epoch: first.epoch, spent: 70, kept: 30 } });
+    expect(second).toMatchObject({ granted: 50, unspent: "80", decision: { policy: "jobs", limit: 100_000 } });
+    const last = await lease({ settled: { epoch: second.epoch, spent: 10, returned: 70 } });
+    expect([last.granted, last.unspent]).toEqual([undefined, undefined]);
+    expect(await ask({ method, request: { check: { ...check, cost: 1 }, want: 1 } })).toMatchObject({
+      code: "INVALID_ARGUMENT",
+      details: expect.stringContaining("check.cost"),
+    });
+    expect(await ask({ method, request: { check: { dimensions: { user: "ada" } }, want: 0 } })).toMatchObject({
+      sluice_code: "invalid_request",
+    });
   });
 
   it("is told what is wrong: a field, a policy, a role", async () => {

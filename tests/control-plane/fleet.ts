@@ -51,7 +51,7 @@ export interface Answer {
   readonly body: Record<string, unknown>;
 }
 
-/** Asks the control plane of one node, as the first admin. */
+/** Asks the control plane of one node, as the first admin. Imports are taken up whatever there is. */
 export async function steer(
   { admin }: Sluice,
   { folder }: Pick<Fleet, "folder">,
@@ -65,6 +65,7 @@ export async function steer(
     method,
     headers: {
       authorization: `Bearer ${token}`,
+      ...(path === "/import" && { "if-match": "*" }),
       ...(body === undefined ? {} : { "content-type": isText ? "application/yaml" : "application/json" }),
     },
     ...(body === undefined ? {} : { body: isText ? body : JSON.stringify(body) }),

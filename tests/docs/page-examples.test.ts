@@ -28,6 +28,7 @@ function run(code: string): string {
 describe.each([
   { page: "docs/library.md", least: 12 },
   { page: "docs/apps.md", least: 2 },
+  { page: "docs/hot-keys.md", least: 1 },
 ])("the examples in $page", ({ page, least }) => {
   const examples = findExamples(readSourceTree().get(page) ?? "");
 

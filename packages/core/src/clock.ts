@@ -19,6 +19,19 @@ export const systemClock: Clock = {
   epochMs: () => Date.now(),
 };
 
+/** Calls later, once, unless it is told not to. Does not keep a process alive. */
+export type CallLater = (work: () => void, inMs: number) => () => void;
+
+declare function setTimeout(work: () => void, ms: number): unknown;
+declare function clearTimeout(timer: unknown): void;
+
+export const callLater: CallLater = (work, inMs) => {
+  const timer = setTimeout(work, inMs);
+  // Where timers are plain numbers, in browsers, nothing keeps anything alive.
+  (timer as { unref?: () => void }).unref?.();
+  return () => clearTimeout(timer);
+};
+
 /** A clock that stands still until it is told to move: for tests, simulations and replays. */
 export class ManualClock implements Clock {
   #nowMs: number;

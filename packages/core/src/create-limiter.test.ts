@@ -6,6 +6,7 @@ import { MemoryCounters } from "./counters/memory-counters.ts";
 import { createLimiter } from "./create-limiter.ts";
 import { SluiceError } from "./errors.ts";
 import { renderExplanation } from "./explain.ts";
+import { LeasedCounters } from "./leases/leased-counters.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import { failingCounters } from "./testing/failing-counters.ts";
 import {
@@ -112,6 +113,37 @@ describe("a decision", () => {
           }
         },
       ),
+    );
+  });
+
+  it("is the same by both ways where subjects have tiers and limits of their own", () => {
+    const asked = fc.record({
+      user: fc.constantFrom("a", "b", "c", "d"),
+      tier: fc.constantFrom("", "premium", "many"),
+      cost: fc.integer({ min: 1, max: 5 }),
+      afterMs: fc.nat(400),
+    });
+    const tiers = { premium: { windows: "9/s" }, many: { windows: ["9/s", "20/m"] } };
+    const policies = {
+      policies: [{ id: "p", limits: [{ by: ["user"], windows: "4/s", tiers }] }],
+      subjects: [
+        { user: "a", tier: "premium" },
+        { user: "b", tier: "many" },
+        { user: "c", limits: [{ policy: "p", windows: "7/s burst 8" }] },
+      ],
+    };
+    fc.assert(
+      fc.property(fc.array(asked, { maxLength: 60 }), (requests) => {
+        const straight = open(policies);
+        const round = open(policies);
+        for (const { user: name, tier, cost, afterMs } of requests) {
+          straight.clock.advance(afterMs);
+          round.clock.advance(afterMs);
+          const request = { dimensions: { user: name, ...(tier === "" ? {} : { tier }) }, cost };
+          const { limits: _, ...decision } = round.limiter.checkSync({ ...request, details: true });
+          expect(straight.limiter.checkSync(request)).toEqual({ ...decision, limits: undefined });
+        }
+      }),
     );
   });
 
@@ -615,6 +647,24 @@ describe("previews of counters elsewhere", () => {
 });
 
 describe("explain", () => {
+  it("tells of each limit how it is counted, by the counters that there are", async () => {
+    const policies = {
+      policies: [
+        { id: "api", limits: [{ by: "user", windows: "1000/s" }] },
+        { id: "pay", limits: [{ by: "user", windows: "1000/s" }], counters: "exact" },
+      ],
+    };
+    const clock = new ManualClock();
+    const counters = new LeasedCounters(new MemoryCounters({ clock }), { clock });
+    const limiter = createLimiter({ policies, clock, counters });
+    const explanation = await limiter.explain(user("u"));
+    expect(explanation.limits.map(({ allowance }) => allowance)).toEqual([10, 0]);
+    const text = renderExplanation(explanation);
+    expect(text).toContain("  counted by leases while hot, at most 10 over 1000/s (max_overshoot 1%)\n");
+    expect(text).toContain("  counted exactly, at the counters, because it is of a policy with counters: exact\n");
+    await limiter.close();
+  });
+
   it("tells of a block, of a list that exempts and of a limit that is skipped", async () => {
     const { limiter } = open({
       policies: [
@@ -661,6 +711,7 @@ policies
 limit api / tenant (cost 3)
   subject acme
   counter api|tenant:gcra|acme
+  counted exactly, in this process
   window 2/s burst 4: 1 of 4 left, as good as new in 1500 ms
     each unit of cost is worth 500 ms; the counter may run 2000 ms ahead
     ahead 1500 ms + cost 3 worth 1500 ms = 3000 ms: is 1000 ms too early

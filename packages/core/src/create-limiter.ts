@@ -1,7 +1,9 @@
 import { type Clock, systemClock } from "./clock.ts";
 import type {
   CounterStore,
+  LeaseAsk,
   LimitOutcome,
+  OneOutcome,
   Receipt,
   ResolvedLimit,
   TakeAnswer,
@@ -26,9 +28,12 @@ import { SluiceError } from "./errors.ts";
 import { explain } from "./explain.ts";
 import { isLocalReceipt, LocalCounters } from "./failing/local-counters.ts";
 import { resolveLocal } from "./failing/resolve-local.ts";
+import { checkLeaseAsk } from "./leases/check-lease-ask.ts";
+import { grantsLeases, notLeasable, whyNotLeased } from "./leases/lease-refusals.ts";
 import type {
   Explanation,
   ForcedDecisions,
+  LeaseGrant,
   Limiter,
   LimiterOptions,
   ResetOptions,
@@ -37,6 +42,7 @@ import type {
 } from "./limiter.ts";
 import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
 import { candidatesFor } from "./match/find-candidates.ts";
+import { findWindows } from "./match/find-windows.ts";
 import { onlyGivenLimit } from "./match/given-limits.ts";
 import { joinResolutions } from "./match/join-resolutions.ts";
 import { isRefused, type Refusal, type Resolution, resolve } from "./match/resolve.ts";
@@ -146,22 +152,32 @@ class SluiceLimiter implements Limiter {
    */
   #checkSimple(request: CheckRequest): Decision | undefined {
     const { counters } = this;
-    if (!(counters instanceof MemoryCounters)) return undefined;
+    if (counters.takeOne === undefined) return undefined;
     const limit = this.#findOnlyLimit(request);
     if (limit === undefined) return undefined;
     const { dimensions = noDimensions, cost = 1 } = request;
     const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
-    const outcome = counters.takeOne(limit.windows[0]!, subject, cost);
-    return this.#spokenBy(limit, limit.windows[0]!, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
+    const windows = this.#findOnlyWindows(limit, subject, request);
+    if (windows === undefined) return undefined;
+    const outcome = counters.takeOne(limit, windows, subject, cost, undefined) as Readonly<OneOutcome>;
+    return this.#spokenBy(limit, outcome.window, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
   }
 
   /** The same where counters are elsewhere. */
-  #checkSimpleElsewhere(request: CheckRequest, limit: CompiledLimit): Promise<Decision> {
+  #checkSimpleElsewhere(request: CheckRequest): Promise<Decision> | undefined {
+    const limit = this.#findOnlyLimit(request);
+    if (limit === undefined) return undefined;
     const { dimensions = noDimensions, cost = 1 } = request;
     const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
-    const asked: ResolvedLimit = { limit, windows: limit.windows, subject, cost, group: 0 };
+    const windows = this.#findOnlyWindows(limit, subject, request);
+    if (windows === undefined) return undefined;
     const snapshot = this.#snapshot;
-    return this.#takeElsewhere(asked, request.deadlineMs).then(
+    const answer = this.#takeElsewhere(limit, windows, subject, cost, request.deadlineMs);
+    if (!(answer instanceof Promise)) {
+      const { window, atMs } = answer;
+      return Promise.resolve(this.#spokenBy(limit, window, subject, cost, answer, atMs, noShadow, nothingAsked));
+    }
+    return answer.then(
       ({ outcomes, atMs }) =>
         this.#spokenBy(limit, outcomes[0]!.window, subject, cost, outcomes[0]!, atMs, noShadow, nothingAsked),
       (error: unknown) =>
@@ -169,13 +185,38 @@ class SluiceLimiter implements Limiter {
     );
   }
 
-  #takeElsewhere(asked: ResolvedLimit, deadlineMs: number | undefined): Promise<TakeAnswer> {
+  #takeElsewhere(
+    limit: CompiledLimit,
+    windows: readonly CompiledWindow[],
+    subject: string,
+    cost: number,
+    deadlineMs: number | undefined,
+  ): Readonly<OneOutcome> | Promise<TakeAnswer> {
     try {
+      if (this.counters.takeOne !== undefined) return this.counters.takeOne(limit, windows, subject, cost, deadlineMs);
+      const asked: ResolvedLimit = { limit, windows, subject, cost, group: 0 };
       const answer = this.counters.take([asked], deadlineMs === undefined ? undefined : { deadlineMs });
       return answer instanceof Promise ? answer : Promise.resolve(answer);
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** Its windows for the subject, where they are of the commonest kind for everybody. */
+  #findOnlyWindows(
+    limit: CompiledLimit,
+    subject: string,
+    { dimensions = noDimensions, limits }: CheckRequest,
+  ): readonly CompiledWindow[] | undefined {
+    const running = this.subjects;
+    const written = this.#snapshot.subjects;
+    // What is known of subjects is said of policies, and not of limits that a request brings along.
+    const isAnybodyKnown = limits === undefined && (running.size !== 0 || written.size !== 0);
+    if (!isAnybodyKnown && limit.tiers.size === 0) return limit.windows;
+    const known = isAnybodyKnown ? { running, written } : undefined;
+    const tier = rawDimension(dimensions, "tier");
+    const windows = findWindows(limit, [subject], tier, known, this.#epochMs);
+    return windows.length === 1 && windows[0]!.kind === "arrival" ? windows : undefined;
   }
 
   /** The only limit there is to a request, where it is of the commonest kind and nothing is asked beside. */
@@ -187,7 +228,6 @@ class SluiceLimiter implements Limiter {
     const snapshot = this.#snapshot;
     const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
     if (!match.settled) return undefined;
-    if (this.subjects.size !== 0 || snapshot.subjects.size !== 0) return undefined;
     return candidatesFor(snapshot, match, dimensions, this.#epochMs).onlyLimit;
   }
 
@@ -197,11 +237,13 @@ class SluiceLimiter implements Limiter {
       validateRequest(request);
       const forced = this.#decideByForce(request);
       if (forced !== undefined) return Promise.resolve(forced);
-      const only = this.#findOnlyLimit(request);
-      if (only !== undefined) return this.#checkSimpleElsewhere(request, only);
+      const simple = this.#checkSimpleElsewhere(request);
+      if (simple !== undefined) return simple;
       const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
-      return this.#askElsewhere(request, resolution).then(
-        (answer) => this.#decided(request, resolution, answer),
+      const answer = this.#askElsewhere(request, resolution);
+      if (!(answer instanceof Promise)) return Promise.resolve(this.#decided(request, resolution, answer));
+      return answer.then(
+        (one) => this.#decided(request, resolution, one),
         (error: unknown) => this.#withoutCounters(request, resolution, error),
       );
     } catch (error) {
@@ -244,7 +286,7 @@ class SluiceLimiter implements Limiter {
   ): TakeAnswer | Promise<TakeAnswer> | undefined {
     if (limits.length === 0) return undefined;
     if (options.preview === true || refused) return this.counters.peek(limits, options);
-    return this.counters.take(limits, takeOptionsOf(options, limits));
+    return this.counters.take(limits, takeOptionsOf({ ...options, details: true }, limits, false));
   }
 
   peek(request: CheckRequest): Promise<Decision> {
@@ -291,6 +333,28 @@ class SluiceLimiter implements Limiter {
     this.#previews.clear();
   }
 
+  async lease(request: CheckRequest, ask: LeaseAsk): Promise<LeaseGrant> {
+    validateRequest(request);
+    checkLeaseAsk(ask);
+    const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
+    const { limits } = resolution;
+    const { counters } = this;
+    const why =
+      ask.want > 0 && this.forced !== undefined ? "the kill switch is on" : whyNotLeased(resolution, ask.want);
+    if (why !== undefined || !grantsLeases(counters)) throw notLeasable(why ?? "these counters grant none");
+    const answer = await orUnavailable(() => counters.lease(limits, ask));
+    if (answer.outcomes.length === 0) throw notLeasable("their counters live in several places");
+    const { granted, epoch, unspent, atMs, outcomes } = answer;
+    const taken: TakeAnswer = { taken: false, atMs, outcomes, receipt: undefined, replayed: false };
+    return {
+      granted,
+      epoch,
+      unspent,
+      atMs,
+      decision: this.#decision({ ...request, preview: true }, resolution, taken),
+    };
+  }
+
   async explain(request: CheckRequest): Promise<Explanation> {
     const asked: CheckRequest = { ...request, preview: true, details: true, id: undefined };
     const resolution = this.#resolve(asked);
@@ -299,7 +363,7 @@ class SluiceLimiter implements Limiter {
       readings: await Promise.all(resolution.limits.map((limit) => this.counters.read(limit))),
     }));
     const decision = this.#decideByForce(asked) ?? this.#decision(asked, resolution, answer);
-    return explain(this.#snapshot, request, resolution, readings, decision, this.#epochMs);
+    return explain(this.#snapshot, request, resolution, readings, decision, this.counters, this.#epochMs);
   }
 
   async close(): Promise<void> {
@@ -316,13 +380,17 @@ class SluiceLimiter implements Limiter {
     const { limits, refusals } = resolution;
     if (limits.length === 0 || isRefused(refusals)) return undefined;
     if (request.preview === true) return this.#peek(limits, request);
-    return this.counters.take(limits, takeOptionsOf(request, limits));
+    const onTrial = this.#onTrial !== undefined && this.#snapshot.hasTrials;
+    return this.counters.take(limits, takeOptionsOf(request, limits, onTrial));
   }
 
   /** The same from counters that are not in this process. A store that throws has failed like one that rejects. */
-  #askElsewhere(request: CheckRequest, resolution: Resolution): Promise<TakeAnswer | undefined> {
+  #askElsewhere(
+    request: CheckRequest,
+    resolution: Resolution,
+  ): TakeAnswer | Promise<TakeAnswer | undefined> | undefined {
     try {
-      return Promise.resolve(this.#ask(request, resolution));
+      return this.#ask(request, resolution);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -373,7 +441,9 @@ class SluiceLimiter implements Limiter {
 
   #askLocally(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeAnswer {
     const counters = this.#localCounters();
-    return request.preview === true ? counters.peek(limits) : counters.take(limits, takeOptionsOf(request, limits));
+    return request.preview === true
+      ? counters.peek(limits)
+      : counters.take(limits, takeOptionsOf(request, limits, false));
   }
 
   #localCounters(): LocalCounters {
@@ -481,10 +551,24 @@ class SluiceLimiter implements Limiter {
   }
 }
 
-function takeOptionsOf(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeOptions | undefined {
+function takeOptionsOf(
+  request: CheckRequest,
+  limits: readonly ResolvedLimit[],
+  onTrial: boolean,
+): TakeOptions | undefined {
   const { id, idTtlMs, receipt, deadlineMs } = request;
-  if (id === undefined && receipt !== true) return deadlineMs === undefined ? undefined : { deadlineMs };
-  return { id, idTtlMs, fingerprint: id === undefined ? undefined : fingerprintOf(limits), receipt, deadlineMs };
+  const details = onTrial || request.details === true;
+  if (id === undefined && receipt !== true) {
+    return deadlineMs === undefined && !details ? undefined : { deadlineMs, details };
+  }
+  return {
+    id,
+    idTtlMs,
+    fingerprint: id === undefined ? undefined : fingerprintOf(limits),
+    receipt,
+    deadlineMs,
+    details,
+  };
 }
 
 /** One request of several, as it is decided: what is asked of all of them holds for it. */

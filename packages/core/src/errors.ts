@@ -8,6 +8,7 @@ export const errorCodes = [
   "policy_not_found",
   "idempotency_conflict",
   "not_local",
+  "not_leasable",
   "body_too_large",
   "not_found",
   "resource_not_found",

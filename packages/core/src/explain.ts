@@ -1,5 +1,6 @@
-import type { WindowReading } from "./counters/counter-store.ts";
+import type { CounterStore, WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
+import { tellCounting } from "./leases/tell-counting.ts";
 import type { Explanation, LimitExplanation, PolicyExplanation } from "./limiter.ts";
 import type { CompiledPolicy } from "./match/compiled.ts";
 import { whyNot } from "./match/find-candidates.ts";
@@ -19,6 +20,7 @@ export function explain(
   resolution: Resolution,
   readings: readonly (readonly WindowReading[])[],
   decision: Decision,
+  counters: Pick<CounterStore, "local" | "leases">,
   epochMs: () => number,
 ): Explanation {
   return {
@@ -36,6 +38,7 @@ export function explain(
         cost: resolved.cost,
         tier,
         shadow: resolved.group !== 0,
+        ...tellCounting(resolved, counters),
         windows: readings[i]!.map((reading) => ({ ...reading, arithmetic: arithmeticOf(reading, resolved.cost) })),
       };
     }),
@@ -194,6 +197,7 @@ export function renderExplanation(explanation: Explanation): string {
     lines.push("", `limit ${limit.policy} / ${limit.scope} (${notes.join(", ")})`);
     lines.push(`  subject ${limit.subject === "" ? "(everybody together)" : limit.subject}`);
     lines.push(`  counter ${limit.counter}`);
+    lines.push(`  counted ${limit.counted}`);
     const answer = decision.limits?.[i];
     if (answer?.reason === "blocked") lines.push(`  blocked for another ${answer.retryAfterMs} ms`);
     for (const { window, remaining, resetAfterMs, arithmetic } of limit.windows) {

@@ -1,4 +1,4 @@
-export { type Clock, ManualClock, systemClock } from "./clock.ts";
+export { type CallLater, type Clock, ManualClock, systemClock } from "./clock.ts";
 export type * from "./counters/counter-store.ts";
 export { MemoryCounters, type MemoryCountersOptions, type MemoryCountersStats } from "./counters/memory-counters.ts";
 export { StoreUnavailable, type StoreUnavailableReason } from "./counters/store-unavailable.ts";
@@ -20,6 +20,15 @@ export {
   type CircuitBreakerOptions,
   type CircuitState,
 } from "./failing/circuit-breaker.ts";
+export {
+  type HotKey,
+  type HotKeyRates,
+  HotKeys,
+  type HotKeysOptions,
+  type HotKeyTotals,
+  type TopOptions,
+} from "./hot-keys/hot-keys.ts";
+export { LeasedCounters, type LeasedCountersOptions, type LeasedCountersStats } from "./leases/leased-counters.ts";
 export {
   type LimitCheckOptions,
   type LimitOptions,

@@ -1,5 +1,5 @@
 import type { Clock } from "./clock.ts";
-import type { CounterStore, Receipt, WindowReading } from "./counters/counter-store.ts";
+import type { CounterStore, LeaseAnswer, LeaseAsk, Receipt, WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
 import type { Policy, PolicySet } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
@@ -85,6 +85,12 @@ export interface Limiter {
   block(request: CheckRequest, forMs: number): Promise<void>;
   /** Forgets the counters that this request would be counted in, and lifts their blocks. */
   reset(request: CheckRequest, options?: ResetOptions): Promise<void>;
+  /**
+   * Takes from the counters of such requests for later: to be spent by whoever asks, by the rules of docs/lease-protocol.md. `not_leasable`
+   * where something else than counters that can be leased decides about them; then nothing was done. What is only settled
+   * (`want: 0`) goes through as long as there are counters.
+   */
+  lease(request: CheckRequest, ask: LeaseAsk): Promise<LeaseGrant>;
   /** Decides as a preview, and tells how the answer comes about. */
   explain(request: CheckRequest): Promise<Explanation>;
   /** Replaces every policy at once. Requests already being decided finish under the old ones. */
@@ -100,6 +106,11 @@ export interface Limiter {
   readonly counters: CounterStore;
   readonly subjects: SubjectDirectory;
   close(): Promise<void>;
+}
+
+export interface LeaseGrant extends Pick<LeaseAnswer, "granted" | "epoch" | "unspent" | "atMs"> {
+  /** How such a request stands after the grant, as a preview. Its `cost` is what one of them takes. */
+  readonly decision: Decision;
 }
 
 /** Why the answer is what it is: which policies were looked at, which counters they led to, how each stands. */
@@ -131,6 +142,10 @@ export interface LimitExplanation {
   readonly tier: string | undefined;
   /** Decided and reported, never denied. */
   readonly shadow: boolean;
+  /** "exactly, at the counters", "by leases while hot, at most 10 over 1000/s (max_overshoot 1%)". */
+  readonly counted: string;
+  /** By how much leases, on all nodes together, may exceed what the limit allows. 0: nothing of it is ever leased. */
+  readonly allowance: number;
   readonly windows: readonly (WindowReading & {
     /** The arithmetic in words, one line per step. */
     readonly arithmetic: readonly string[];

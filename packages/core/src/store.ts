@@ -7,4 +7,16 @@ export { type ArrivalTake, creditWorthMs, decideArrival, takeArrival, worthMs } 
 export { decideCount, onceRetentionMs } from "./algorithms/count.ts";
 export { decideSliding } from "./algorithms/sliding.ts";
 export type { WindowVerdict } from "./algorithms/window-verdict.ts";
+export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
 export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
+export {
+  allowanceOf,
+  epochMs,
+  epochOf,
+  isLeasable,
+  ledgerMarginMs,
+  maxHoldMs,
+  maxUnits,
+} from "./leases/allowance.ts";
+export { checkLeaseAsk } from "./leases/check-lease-ask.ts";
+export { Lease, type LeaseTimes } from "./leases/lease.ts";

@@ -165,6 +165,27 @@ describe("numbers and types on the wire", () => {
     ]);
   });
 
+  it("of Lease are those that are in docs/lease-protocol.md", () => {
+    expect(methodsOf("sluice.v1")).toContain("RateLimiter.Lease LeaseRequest LeaseResponse");
+    expect(fieldsOf("sluice.v1").filter((field) => /^(Lease|SettledGrant)/.test(field))).toEqual([
+      "LeaseRequest.check = 1 CheckRequest",
+      "LeaseRequest.want = 2 uint32",
+      "LeaseRequest.hold_ms = 3 uint32",
+      "LeaseRequest.settled = 4 SettledGrant",
+      "SettledGrant.epoch = 1 uint64",
+      "SettledGrant.spent = 2 uint32",
+      "SettledGrant.kept = 3 uint32",
+      "SettledGrant.returned = 4 uint32",
+      "LeaseResponse.granted = 1 uint32",
+      "LeaseResponse.epoch = 2 uint64",
+      "LeaseResponse.unspent = 3 uint64",
+      "LeaseResponse.lease_ms = 4 uint32",
+      "LeaseResponse.stale_ms = 5 uint32",
+      "LeaseResponse.cost = 6 uint32",
+      "LeaseResponse.decision = 7 Decision",
+    ]);
+  });
+
   it("of a policy are in the order in which they were written down, with ours behind them", () => {
     expect(methodsOf("sluice.v1").filter((method) => method.startsWith("PolicyAdmin."))).toEqual([
       "PolicyAdmin.ConfigurePolicy Policy PolicyAck",

@@ -28,7 +28,9 @@ const limits: readonly (TestLimit & { readonly name: string })[] = [
   { name: "blockable", algorithm: "fixed_window", windows: [windowOf(9, hourMs)], blockable: true },
   { name: "two windows", algorithm: "sliding_window", windows: [windowOf(3, 60_000), windowOf(9, hourMs)] },
 ];
-const compiled = limits.map((limit) => compileTestLimit({ ...limit, policy: limit.name.replaceAll(" ", "-") }));
+const compiled = limits.map((limit) =>
+  compileTestLimit({ ...limit, policy: limit.name.replaceAll(" ", "-"), maxOvershoot: 1 }),
+);
 const names = createKeyNames("s");
 
 describe.each(flavors)("keys on %s", (flavor) => {
@@ -55,7 +57,17 @@ describe.each(flavors)("keys on %s", (flavor) => {
   }
 
   type Step = {
-    readonly kind: "take" | "takeAll" | "peek" | "charge" | "credit" | "block" | "give" | "reset" | "takeById";
+    readonly kind:
+      | "take"
+      | "takeAll"
+      | "peek"
+      | "charge"
+      | "credit"
+      | "block"
+      | "give"
+      | "reset"
+      | "takeById"
+      | "lease";
     readonly limit: number;
     readonly subject: number;
     readonly cost: number;
@@ -63,7 +75,19 @@ describe.each(flavors)("keys on %s", (flavor) => {
     readonly receipt: boolean;
   };
   const step: fc.Arbitrary<Step> = fc.record({
-    kind: fc.constantFrom("take", "take", "takeAll", "peek", "charge", "credit", "block", "give", "reset", "takeById"),
+    kind: fc.constantFrom(
+      "take",
+      "take",
+      "takeAll",
+      "peek",
+      "charge",
+      "credit",
+      "block",
+      "give",
+      "reset",
+      "takeById",
+      "lease",
+    ),
     limit: fc.nat({ max: compiled.length - 1 }),
     subject: fc.nat({ max: 2 }),
     cost: fc.integer({ min: 1, max: 6 }),
@@ -75,6 +99,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
         const receipts: string[] = [];
+        let epoch = 0;
         const hold = ({ receipt }: { readonly receipt: string | undefined }): void => {
           if (receipt !== undefined) receipts.push(receipt);
         };
@@ -90,7 +115,10 @@ describe.each(flavors)("keys on %s", (flavor) => {
           else if (kind === "credit") await store.charge([{ ...one, cost: -cost }]);
           else if (kind === "block") await store.block(several, 1000 * cost);
           else if (kind === "reset") await store.reset([one]);
-          else await store.give(receipts.pop() ?? "r0.0.none");
+          else if (kind === "lease") {
+            const settled = { epoch, spent: group, kept: limit % 3, returned: limit % 2 };
+            ({ epoch } = await store.lease([one], { want: cost, holdMs: 1000 * cost, settled }));
+          } else await store.give(receipts.pop() ?? "r0.0.none");
         }
         expect(await endless()).toEqual([]);
       }),

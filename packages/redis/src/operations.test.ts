@@ -168,6 +168,7 @@ describe.each(places)("on $name", ({ start }) => {
       store.reset(all),
       store.read(all[0]!),
       store.give("r0.0.abc"),
+      store.lease([all[0]!], { want: 1, holdMs: 1000 }),
     ];
     for (const one of asked) await expect(one).rejects.toBeInstanceOf(StoreUnavailable);
   });

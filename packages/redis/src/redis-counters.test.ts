@@ -1,9 +1,10 @@
 import { flavors, startCluster, startServer, type TestCluster, type TestServer } from "@sluice/test-servers";
-import { counterStoreContract, type StoreUnderTest } from "sluice/testing";
+import { centralCountersContract, counterStoreContract, type StoreUnderTest } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, test } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
 
+const contract = [...counterStoreContract, ...centralCountersContract];
 let opened: RedisCounters[] = [];
 let number = 0;
 
@@ -33,7 +34,7 @@ describe.each(flavors)("counters on one %s server", (flavor) => {
   });
   afterAll(() => server.close());
 
-  test.each(counterStoreContract)("$name", ({ run }) => run(() => open(server.url)));
+  test.each(contract)("$name", ({ run }) => run(() => open(server.url)));
 });
 
 describe.each(flavors)("counters on a %s cluster", (flavor) => {
@@ -44,5 +45,5 @@ describe.each(flavors)("counters on a %s cluster", (flavor) => {
   afterAll(() => cluster.close());
 
   const url = (): string => `redis+cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(",")}`;
-  test.each(counterStoreContract)("$name", ({ run }) => run(() => open(url())));
+  test.each(contract)("$name", ({ run }) => run(() => open(url())));
 });

@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
 import {
+  type CentralCounters,
   type CircuitBreakerOptions,
-  type CounterStore,
+  type LeaseAnswer,
+  type LeaseAsk,
   type PeekOptions,
   type Receipt,
   type ResolvedLimit,
@@ -11,6 +13,7 @@ import {
   type TakeOptions,
   type WindowReading,
 } from "sluice";
+import { checkLeaseAsk } from "sluice/store";
 import { readingsOf } from "./ask/decode-reply.ts";
 import { blockKey } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
@@ -85,7 +88,7 @@ const reachWithinMs = 5000;
  * script call; requests that come together travel together. Nothing is opened until the first question, or until `open` or
  * `connected` ask for it. See docs/redis.md.
  */
-export class RedisCounters implements CounterStore {
+export class RedisCounters implements CentralCounters {
   readonly local = false;
   readonly #options: RedisCountersOptions & RedisTestOptions;
   readonly #counts: AskCounts = {
@@ -255,6 +258,20 @@ export class RedisCounters implements CounterStore {
   async read(limit: ResolvedLimit): Promise<readonly WindowReading[]> {
     const { lane } = this.#laneOf(limit);
     return readingsOf(limit, await lane.ask(question("peek", [limit]), patienceMs));
+  }
+
+  /** Limits that do not all live in one place are not leased: nothing is asked of anybody. */
+  async lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): Promise<LeaseAnswer> {
+    checkLeaseAsk(ask);
+    const lane = this.#onlyLane(limits);
+    if (lane === undefined || limits.length === 0) {
+      return { granted: 0, epoch: 0, atMs: Date.now(), outcomes: [], unspent: 0 };
+    }
+    const budgetMs = this.#deadlineOf(limits);
+    const asked = { ...question("lease", limits), ask };
+    // Nobody waits for it, and what is granted by an answer that is not heard is lost until the ledger forgets it.
+    const { atMs, outcomes, grant } = await lane.lane.ask(asked, budgetMs, Math.max(budgetMs, patienceMs));
+    return { ...grant!, atMs, outcomes };
   }
 
   async close(): Promise<void> {

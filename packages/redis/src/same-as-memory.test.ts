@@ -1,6 +1,17 @@
 import { flavors, startCluster, startServer } from "@sluice/test-servers";
 import fc from "fast-check";
-import { type Algorithm, ManualClock, MemoryCounters, type ResolvedLimit, SluiceError, type TakeAnswer } from "sluice";
+import {
+  type Algorithm,
+  type LeaseAnswer,
+  type LimitOutcome,
+  ManualClock,
+  MemoryCounters,
+  type ResolvedLimit,
+  SluiceError,
+  type TakeAnswer,
+  type WindowReading,
+} from "sluice";
+import { maxHoldMs } from "sluice/store";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { RedisCounters } from "./redis-counters.ts";
@@ -42,9 +53,28 @@ const limitArbitrary = fc.record({
   /** Who is counted: of these the first share a tenant, the others do not. */
   by: fc.constantFrom("tenant", "tenant,user", "ip"),
   group: fc.constantFrom(0, 0, 0, 1),
+  /** How much of the limit may be granted and unspent. At 0 it is not leased. */
+  maxOvershoot: fc.constantFrom(0.01, 0.5, 1, 1, 0),
+});
+
+/** Of earlier grants anything is told, also what cannot be. */
+const amount = fc.oneof(fc.constant(0), fc.nat({ max: 3 }), fc.nat({ max: 8 }), fc.constant(100_000));
+const holdMs = fc.constantFrom(4000, 20_000, 65_000, maxHoldMs);
+const leaseArbitrary = fc.record({
+  do: fc.constant("lease" as const),
+  limits: fc.oneof(fc.constant([0]), fc.array(fc.nat({ max: 3 }), { minLength: 1, maxLength: 3 })),
+  subject: fc.constantFrom(0, 0, 1, 2),
+  want: fc.oneof(fc.nat({ max: 12 }), fc.constant(100_000)),
+  holdMs,
+  /** Which of the epochs that were told so far is settled, the latest first; none. */
+  settles: fc.option(fc.constantFrom(0, 0, 1, 2, 5), { nil: undefined }),
+  spent: amount,
+  kept: fc.constantFrom(0, 0, 1, 4),
+  returned: amount,
 });
 
 const stepArbitrary = fc.oneof(
+  { weight: 5, arbitrary: leaseArbitrary },
   {
     weight: 8,
     arbitrary: fc.record({
@@ -125,6 +155,12 @@ const stepArbitrary = fc.oneof(
 type LimitPlan = typeof limitArbitrary extends fc.Arbitrary<infer T> ? T : never;
 type StepPlan = typeof stepArbitrary extends fc.Arbitrary<infer T> ? T : never;
 
+/** Conversations about little else than leases of one subject, and what is taken and given back meanwhile. */
+const leasingArbitrary: fc.Arbitrary<StepPlan> = fc.oneof(
+  { weight: 3, arbitrary: leaseArbitrary },
+  { weight: 2, arbitrary: stepArbitrary.map((step): StepPlan => ("subject" in step ? { ...step, subject: 0 } : step)) },
+);
+
 function subjectOf(by: string, subject: number): string {
   return by === "tenant" ? "acme" : by === "tenant,user" ? `acme|u${subject}` : `10.0.0.${subject}`;
 }
@@ -145,6 +181,7 @@ function compile(written: LimitPlan, name: string, factor = 1): ReturnType<typeo
     by: plan.by.split(","),
     blockForMs: plan.blockForMs,
     blockable: plan.blockable,
+    maxOvershoot: plan.maxOvershoot,
   });
 }
 
@@ -154,8 +191,20 @@ function shown(answer: TakeAnswer): unknown {
     atMs: answer.atMs,
     replayed: answer.replayed,
     receipt: answer.receipt !== undefined,
-    outcomes: answer.outcomes.map(({ window, ...rest }) => ({ ...rest, window: window.identity })),
+    outcomes: answer.outcomes.map(shownOutcome),
   };
+}
+
+function shownLease(answer: LeaseAnswer): unknown {
+  return { ...answer, outcomes: answer.outcomes.map(shownOutcome) };
+}
+
+function readings(of: readonly WindowReading[]): unknown {
+  return of.map(({ remaining, resetAfterMs, state }) => ({ remaining, resetAfterMs, state }));
+}
+
+function shownOutcome({ window, ...rest }: LimitOutcome): unknown {
+  return { ...rest, window: window.identity };
 }
 
 async function told<T>(ask: () => T | Promise<T>): Promise<T | string> {
@@ -175,13 +224,14 @@ async function converse(
   clock: ManualClock,
   plans: readonly LimitPlan[],
   steps: readonly StepPlan[],
-  idsMeet: boolean,
+  across: boolean,
 ): Promise<void> {
   // Every conversation has counters of its own.
   conversationNumber += 1;
   const named = (i: number): string => `p${i}-${conversationNumber}`;
   const limits = plans.map((plan, i) => compile(plan, named(i)));
   const receipts: [string, string][] = [];
+  const epochs: number[] = [];
   let edited = false;
   const allAllowed = (asked: readonly ResolvedLimit[], { outcomes }: TakeAnswer): boolean =>
     outcomes.every(({ fits }, i) => fits === "now" || asked[i]!.group !== 0);
@@ -200,6 +250,19 @@ async function converse(
       const pair = receipts[step.which];
       if (pair === undefined) continue;
       expect(await store.give(pair[1]), note).toBe(memory.give(pair[0]));
+    } else if (step.do === "lease") {
+      const asked = resolved(step.limits, step.subject, 1);
+      if (asked.length === 0) continue;
+      const { want, spent, kept, returned } = step;
+      const epoch = step.settles === undefined ? undefined : epochs[step.settles];
+      const settled = epoch === undefined ? undefined : { epoch, spent, kept, returned };
+      const ask = { want, holdMs: step.holdMs, settled };
+      const ours = await store.lease(asked, ask);
+      // Limits in several places are not leased, and nothing is settled there.
+      if (across && ours.epoch === 0) continue;
+      expect(shownLease(ours), note).toEqual(shownLease(memory.lease(asked, ask)));
+      expect(readings(await store.read(asked[0]!)), note).toEqual(readings(memory.read(asked[0]!)));
+      epochs.unshift(ours.epoch);
     } else if (step.do === "take" || step.do === "peek") {
       const asked = resolved(step.limits, step.subject, step.cost);
       if (asked.length === 0) continue;
@@ -208,7 +271,7 @@ async function converse(
         continue;
       }
       const fingerprint = JSON.stringify([step.limits, step.subject, step.cost]);
-      const id = `id${step.id}-${conversationNumber}${idsMeet ? "" : fingerprint}`;
+      const id = `id${step.id}-${conversationNumber}${across ? fingerprint : ""}`;
       const options = {
         id: step.id === undefined ? undefined : id,
         fingerprint,
@@ -238,10 +301,7 @@ async function converse(
         memory.reset(asked);
         await store.reset(asked);
       } else {
-        const plain = (
-          readings: readonly { readonly remaining: number; readonly resetAfterMs: number; readonly state: object }[],
-        ): unknown => readings.map(({ remaining, resetAfterMs, state }) => ({ remaining, resetAfterMs, state }));
-        expect(plain(await store.read(asked[0]!)), note).toEqual(plain(memory.read(asked[0]!)));
+        expect(readings(await store.read(asked[0]!)), note).toEqual(readings(memory.read(asked[0]!)));
       }
     }
   }
@@ -257,7 +317,11 @@ async function property(
   servers: string,
   runs: number,
   plans: fc.Arbitrary<LimitPlan>,
-  { across = false, startMs = testTime().epochMs() }: { across?: boolean; startMs?: number } = {},
+  {
+    across = false,
+    startMs = testTime().epochMs(),
+    talk = stepArbitrary,
+  }: { across?: boolean; startMs?: number; talk?: fc.Arbitrary<StepPlan> } = {},
 ): Promise<void> {
   const clock = new ManualClock(startMs);
   const store = new RedisCounters({ servers, deadlineMs: 5000, lanes: 8, tune: scriptsOnTestTime(clock) });
@@ -266,11 +330,11 @@ async function property(
     await fc.assert(
       fc.asyncProperty(
         fc.array(plans, { minLength: 1, maxLength: 4 }),
-        fc.array(stepArbitrary, { minLength: 10, maxLength: 60 }),
+        fc.array(talk, { minLength: 10, maxLength: 60 }),
         async (limits, written) => {
           const steps = across ? written.map(withoutReceipts) : written;
           clock.advance(startMs - clock.epochMs());
-          await converse(new MemoryCounters({ clock }), store, clock, limits, steps, !across);
+          await converse(new MemoryCounters({ clock }), store, clock, limits, steps, across);
         },
       ),
       { numRuns: runs },
@@ -388,6 +452,55 @@ async function deedsTogether(servers: string, runs: number): Promise<void> {
   }
 }
 
+/** Leases that travel together, against the same ones granted one after the other in memory. */
+async function leasesTogether(servers: string, runs: number): Promise<void> {
+  const clock = testTime();
+  const store = new RedisCounters({ servers, deadlineMs: 5000, maxBatch: 255, tune: scriptsOnTestTime(clock) });
+  const lease = fc.record({
+    limits: fc.uniqueArray(fc.nat({ max: algorithms.length - 1 }), { minLength: 1, maxLength: 2 }),
+    subject: fc.nat({ max: 1 }),
+    want: fc.nat({ max: 20 }),
+    holdMs,
+    settles: fc.boolean(),
+    spent: fc.nat({ max: 3 }),
+    kept: fc.nat({ max: 3 }),
+    returned: fc.nat({ max: 3 }),
+  });
+  const round = fc.record({ waitMs: fc.integer({ min: 0, max: 700 }), leases: fc.array(lease, { maxLength: 30 }) });
+  try {
+    await store.connected();
+    await fc.assert(
+      fc.asyncProperty(fc.array(round, { maxLength: 6 }), async (rounds) => {
+        conversationNumber += 1;
+        clock.advance(testTime().epochMs() - clock.epochMs());
+        const memory = new MemoryCounters({ clock });
+        const windows = [windowOf(40, 1000), windowOf(200, 10_000)];
+        const limits = algorithms.map((algorithm, i) =>
+          compileTestLimit({ algorithm, windows, policy: `l${i}-${conversationNumber}`, maxOvershoot: 1 }),
+        );
+        let epoch = 0;
+        for (const { waitMs, leases } of rounds) {
+          clock.advance(waitMs);
+          const asked = leases.map((one): Parameters<MemoryCounters["lease"]> => {
+            const { want, spent, kept, returned } = one;
+            const settled = one.settles ? { epoch, spent, kept, returned } : undefined;
+            const own = one.limits.map((i) => resolvedLimit(limits[i]!, `u${one.subject}`));
+            return [own, { want, holdMs: one.holdMs, settled }];
+          });
+          const calls = store.stats.calls;
+          const ours = await Promise.all(asked.map((one) => store.lease(...one)));
+          expect(ours.map(shownLease)).toEqual(asked.map((one) => shownLease(memory.lease(...one))));
+          expect(store.stats.calls - calls).toBeLessThanOrEqual(Math.ceil(leases.length / 4));
+          epoch = ours.at(-1)?.epoch ?? epoch;
+        }
+      }),
+      { numRuns: runs },
+    );
+  } finally {
+    await store.close();
+  }
+}
+
 describe.each(flavors)("on %s", (flavor) => {
   let closing: (() => Promise<void>)[] = [];
   let single = "";
@@ -422,6 +535,20 @@ describe.each(flavors)("on %s", (flavor) => {
     () => deedsTogether(single, 200),
     120_000,
   );
+
+  test("random conversations about leases go as in memory", () => {
+    const leasable = limitArbitrary.map((plan) => ({
+      ...plan,
+      algorithm: plan.algorithm === "sliding_log" ? "gcra" : plan.algorithm,
+      size: plan.size === once ? 1 : plan.size,
+      blockForMs: 0,
+      blockable: false,
+      maxOvershoot: plan.maxOvershoot || 1,
+    }));
+    return property(single, 600, leasable, { talk: leasingArbitrary });
+  }, 120_000);
+
+  test("leases that travel together go as one after the other in memory", () => leasesTogether(single, 200), 120_000);
 
   test("random conversations within a slot go as in memory, on a cluster", () => {
     const sharing = limitArbitrary.map((plan) => ({ ...plan, by: plan.by === "ip" ? "tenant" : plan.by }));

@@ -6,7 +6,9 @@ export interface Script {
   readonly source: string;
 }
 
-export const scripts: Readonly<Record<"block" | "charge" | "give" | "peek" | "takeArrivals" | "take", Script>> = {
+export type ScriptName = "block" | "charge" | "give" | "lease" | "peek" | "takeArrivals" | "take";
+
+export const scripts: Readonly<Record<ScriptName, Script>> = {
   /** Blocks subjects from now on, each for so long. A block that lasts longer already stays as it is. */
   block: {
     digest: "5a312c579b5ce67043b313610174e2a655f39aef",
@@ -53,7 +55,7 @@ return { now_us, 0, foreign, 0 }
   },
   /** Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0. */
   charge: {
-    digest: "41452c3f6580701b4be91ef065882d1a66b83c5b",
+    digest: "d59b76dca0ba548b32bf6e40de4cb05f65695cd3",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -364,9 +366,6 @@ end
 if #absent == 0 then return foreign end
 return foreign + call('EXISTS', unpack(absent))
 end
-local plan, position = ARGV[2], 1
-local reply = { now_us, 0, 0, 0 }
-local bounded = true
 local marks = {}
 local function note_credit(mark_key, emptied, given)
 local mark = marks[mark_key]
@@ -384,6 +383,9 @@ call('DEL', KEYS[mark_key])
 end
 end
 end
+local plan, position = ARGV[2], 1
+local reply = { now_us, 0, 0, 0 }
+local bounded = true
 while position <= #plan do
 local steps, _
 steps, _, _, _, _, position = unpack_from(head_form, plan, position)
@@ -541,6 +543,522 @@ end
 end
 if any == 1 and record[1] ~= '' then call('DEL', record[1]) end
 return { now_us, 0, any }
+`,
+  },
+  /** Grants leases: takes as much as there is, up to what is wanted, to be spent elsewhere, and settles earlier ones. */
+  lease: {
+    digest: "47cf815ddb676ed4c63f016e9c217aab7e9093ba",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local late_us = ARGV[1] * 1000
+if late_us > 0 and now_us > late_us then return { now_us, 1 } end
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
+end
+local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
+local ceil, call = math.ceil, redis.call
+local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
+local window_bytes = 66
+local once_ms = 2592000000
+local slack_ms = 1000
+local exact_entries = 256
+local values = #KEYS > 0 and call('MGET', unpack(KEYS)) or {}
+local counters, needed_ms, foreign = {}, {}, 0
+local function read_arrival(value)
+local counter = { ahead = 0 }
+local number = value and tonumber(value)
+if number and number % 1 == 0 then
+local distance = ((number < 0 and -number or number) - at) % span
+if distance <= passed then
+counter.ahead = distance
+counter.debt = number < 0
+end
+if number >= 0 then counter.stored = number end
+elseif value then
+local ahead, debt = read_wide(value)
+if ahead then
+counter.ahead, counter.debt = ahead, debt
+else
+foreign = foreign + 1
+end
+end
+return counter
+end
+local function is_whole(number)
+return number >= 0 and number <= span and number % 1 == 0
+end
+local function read_packed(value, tag, form, length)
+if not value then return 0, 0, 0 end
+if #value == length and byte(value) == tag then
+local _, one, two, three = unpack_from(form, value)
+if is_whole(one) and is_whole(two) and (length == 17 or is_whole(three)) then return one, two, three end
+end
+foreign = foreign + 1
+return 0, 0, 0
+end
+local function read_log(value)
+local counter = { entries = {}, first = 1, used = 0 }
+if not value then return counter end
+if byte(value) ~= 76 or #value % 16 ~= 1 then
+foreign = foreign + 1
+return counter
+end
+local entries = counter.entries
+for position = 2, #value, 16 do
+local time, cost = unpack_from('<dd', value, position)
+counter.used = counter.used + cost
+if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
+foreign = foreign + 1
+return { entries = {}, first = 1, used = 0 }
+end
+if time > now_ms then time, counter.misfit = now_ms, true end
+entries[#entries + 1] = time
+entries[#entries + 1] = cost
+end
+return counter
+end
+local function settle(counter, per_ms)
+local entries, first = counter.entries, counter.first
+while first < #entries and now_ms - entries[first] >= per_ms do
+counter.used = counter.used - entries[first + 1]
+first = first + 2
+end
+counter.first = first
+end
+local function add_entry(counter, cost, per_ms)
+local entries = counter.entries
+counter.used = counter.used + cost
+if #entries > counter.first and entries[#entries - 1] == now_ms then
+entries[#entries] = entries[#entries] + cost
+return
+end
+entries[#entries + 1] = now_ms
+entries[#entries + 1] = cost
+if (#entries - counter.first + 1) / 2 <= exact_entries then return end
+local slot_ms, merged, slot = per_ms / exact_entries, {}, nil
+for i = counter.first, #entries, 2 do
+local slot_of_entry = floor(entries[i] / slot_ms)
+if slot_of_entry == slot then
+merged[#merged - 1] = entries[i]
+merged[#merged] = merged[#merged] + entries[i + 1]
+else
+merged[#merged + 1] = entries[i]
+merged[#merged + 1] = entries[i + 1]
+slot = slot_of_entry
+end
+end
+counter.entries, counter.first = merged, 1
+end
+local function aligned_end(per_ms)
+return (floor(floor(now_ms) / per_ms) + 1) * per_ms
+end
+local function counter_of(kind, key, a, c, life_ms)
+local counter = counters[key]
+if not counter then
+local value = values[key]
+if kind <= 2 then
+counter = read_arrival(value)
+elseif kind == 3 then
+local ends, count = read_packed(value, 67, '<Bdd', 17)
+counter = { ends = ends, count = count }
+elseif kind == 4 then
+local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
+counter = { idle = idle, current = current, previous = previous }
+else
+counter = read_log(value)
+end
+counters[key] = counter
+needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
+end
+if kind == 3 then
+local latest = a > 0 and aligned_end(a) or a == 0 and ceil(now_ms) + once_ms or c
+if counter.ends > latest then counter.ends, counter.misfit = latest, true end
+if counter.ends <= now_ms then counter.count = 0 end
+elseif kind == 4 then
+local latest = aligned_end(a) + a
+if counter.idle > latest then counter.idle, counter.misfit = latest, true end
+if now_ms >= counter.idle then
+counter.idle, counter.current, counter.previous = aligned_end(a) + a, 0, 0
+elseif now_ms >= counter.idle - a then
+counter.idle, counter.current, counter.previous = counter.idle + a, 0, counter.current
+end
+elseif kind == 5 then
+settle(counter, a)
+end
+return counter
+end
+local function clamp(counter, full, furthest)
+if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furthest) then
+counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
+end
+end
+local function look(kind, counter, cost, capacity, a, b, c)
+if kind <= 2 then
+clamp(counter, capacity, c)
+return counter.ahead + a <= b, counter.ahead, 0, 0, 0
+elseif kind == 3 then
+return counter.count + cost <= capacity, counter.ends, counter.count, 0, 0
+elseif kind == 4 then
+local until_end = counter.idle - a - now_ms
+local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
+return fits, counter.idle, counter.current, counter.previous, 0
+end
+local entries, used, wait_ms = counter.entries, counter.used, 0
+for i = counter.first, #entries, 2 do
+if used + cost <= capacity then break end
+used = used - entries[i + 1]
+wait_ms = ceil(a - (now_ms - entries[i]))
+end
+local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
+return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
+end
+local function end_of_count(counter, a, b, c)
+if a == 0 then return ceil(now_ms) + once_ms end
+if counter.count > 0 then return counter.ends end
+if a > 0 then return aligned_end(a) end
+return now_ms < b and b or c
+end
+local function within_bounds(kind, a, c, began_ms)
+return kind ~= 3 or a >= 0 or (now_ms >= began_ms and now_ms < c)
+end
+local function take(kind, counter, cost, capacity, a, b, c)
+if kind <= 2 then
+local after = counter.ahead + a
+if after <= b then
+counter.ahead, counter.debt = after, nil
+else
+local bounded = math.min(after, b + capacity)
+counter.ahead, counter.debt, counter.stored = math.max(counter.ahead, bounded), true, nil
+end
+elseif kind == 3 then
+counter.ends = end_of_count(counter, a, b, c)
+counter.count = math.max(counter.count, math.min(counter.count + cost, 2 * capacity))
+elseif kind == 4 then
+counter.current = math.max(counter.current, math.min(counter.current + cost, 2 * capacity))
+else
+local bounded = math.min(cost, 2 * capacity - counter.used)
+if bounded > 0 then add_entry(counter, bounded, a) end
+end
+end
+local function credit(kind, counter, cost, a, b)
+if kind <= 2 then
+if counter.ahead == 0 then return nil end
+local given = math.min(a, counter.ahead)
+counter.ahead = counter.ahead - given
+if counter.ahead <= b then counter.debt = nil end
+return given
+elseif kind == 3 then
+if counter.count == 0 then return nil end
+counter.count = math.max(counter.count - cost, 0)
+elseif kind == 4 then
+if counter.current + counter.previous == 0 then return nil end
+local rest = cost - math.min(cost, counter.current)
+if rest == 0 then
+counter.current = counter.current - cost
+return 0
+end
+local until_end = counter.idle - a - now_ms
+local units = floor(rest * a / until_end)
+if units * until_end > rest * a then units = units - 1 end
+counter.current, counter.previous = 0, math.max(counter.previous - units, 0)
+else
+local entries = counter.entries
+if #entries < counter.first then return nil end
+while cost > 0 and #entries > counter.first do
+local removed = math.min(entries[#entries], cost)
+cost, counter.used = cost - removed, counter.used - removed
+entries[#entries] = entries[#entries] - removed
+if entries[#entries] == 0 then entries[#entries], entries[#entries - 1] = nil, nil end
+end
+end
+return 0
+end
+local function is_empty(kind, counter)
+if kind <= 2 then return counter.ahead == 0 end
+if kind == 3 then return counter.count == 0 end
+if kind == 4 then return counter.current + counter.previous == 0 end
+return counter.used == 0
+end
+local function life_until(instant_ms)
+return ceil(instant_ms - now_ms) + slack_ms
+end
+local function log_text(counter)
+local parts, entries = { 'L' }, counter.entries
+for i = counter.first, #entries, 2 do parts[#parts + 1] = pack('<dd', entries[i], entries[i + 1]) end
+return table.concat(parts)
+end
+local function write_arrival(name, counter, life_ms)
+local arrival = counter.ahead < room and at + counter.ahead or counter.ahead - room
+local before = counter.stored
+if counter.debt then
+call('SET', name, arrival_text(counter.ahead, true), 'PX', life_ms)
+elseif not before or floor(before / renewal) ~= floor(arrival / renewal)
+or type(redis.pcall('INCRBY', name, arrival - before)) ~= 'number' then
+call('SET', name, arrival, 'PX', life_ms)
+end
+end
+local function write(kind, name, counter, a, life_ms)
+if kind == 1 then
+write_arrival(name, counter, life_ms)
+elseif kind == 2 then
+call('SET', name, (counter.debt and 'w-' or 'w') .. instant_text(counter.ahead), 'PX', life_ms)
+elseif kind == 3 then
+call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
+elseif kind == 4 then
+call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+else
+call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
+end
+end
+local dirty, kind_of, a_of, life_of = {}, {}, {}, {}
+local function touch(key, kind, a, life_ms)
+if not kind_of[key] then dirty[#dirty + 1] = key end
+kind_of[key], a_of[key], life_of[key] = kind, a, life_ms
+end
+local function write_all()
+for i = 1, #dirty do
+local key = dirty[i]
+write(kind_of[key], KEYS[key], counters[key], a_of[key], life_of[key])
+end
+end
+local function heal()
+if #KEYS == 0 then return 0 end
+local looked_at = now_us % #KEYS + 1
+if not values[looked_at] or call('PTTL', KEYS[looked_at]) ~= -1 then return 0 end
+call('PEXPIRE', KEYS[looked_at], needed_ms[looked_at] or once_ms)
+return 1
+end
+local function count_foreign()
+local absent = {}
+for key = 1, #KEYS do
+if not values[key] then absent[#absent + 1] = KEYS[key] end
+end
+if #absent == 0 then return foreign end
+return foreign + call('EXISTS', unpack(absent))
+end
+local longest_block_ms = 31622400000
+local latest_moment_us = 9007199254740992
+local function read_block(text, block_for_ms)
+local until_us, length_ms = string.match(text or '', '^(%d+):(%d+)$')
+if not until_us then until_us, length_ms = string.match(text or '', '^%d+$'), block_for_ms end
+until_us, length_ms = tonumber(until_us or 0), tonumber(length_ms)
+if until_us <= now_us or until_us > latest_moment_us then return 0, 0, false end
+if length_ms < 1 or length_ms > longest_block_ms then return 0, 0, false end
+local latest_us = now_us + length_ms * 1000
+if until_us > latest_us then return latest_us, length_ms, true end
+return until_us, length_ms, false
+end
+local function block_text(until_us, length_ms)
+return string.format('%.0f:%.0f', until_us, length_ms)
+end
+local function blocked_for(text, block_for_ms)
+local until_us, length_ms, brought_back = read_block(text, block_for_ms)
+return math.ceil(math.max(until_us - now_us, 0) / 1000), brought_back and length_ms
+end
+local marks = {}
+local function note_credit(mark_key, emptied, given)
+local mark = marks[mark_key]
+if mark == nil then mark = values[mark_key] end
+local beginning, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
+if not beginning then return end
+marks[mark_key] = not emptied and beginning .. ' ' .. format('%.0f', given_text + given)
+end
+local function write_marks()
+for mark_key, mark in pairs(marks) do
+if mark then
+call('SET', KEYS[mark_key], mark, 'KEEPTTL')
+else
+call('DEL', KEYS[mark_key])
+end
+end
+end
+local epoch_form, epoch_bytes, ledger_tag = '<I4d', 12, 71
+local epoch_ms, margin_ms, longest_hold_ms = 10000, 5000, 86400000
+local function epoch_of(hold_ms)
+return ceil((now_ms + hold_ms + margin_ms) / epoch_ms)
+end
+local latest_epoch = epoch_of(longest_hold_ms)
+local ledgers = {}
+local function add_units(ledger, epoch, amount)
+ledger.units[epoch] = (ledger.units[epoch] or 0) + amount
+ledger.total = ledger.total + amount
+end
+local function remove_units(ledger, epoch, amount)
+local before = ledger.units[epoch] or 0
+local removed = math.min(before, amount)
+if removed == 0 then return 0 end
+ledger.units[epoch] = before - removed
+ledger.total = ledger.total - removed
+ledger.changed = true
+return removed
+end
+local function read_ledger(value)
+local ledger = { units = {}, total = 0, changed = false }
+if not value then return ledger end
+local sum = byte(value) == ledger_tag and #value % epoch_bytes == 1 and 0
+local position = 2
+while sum and position < #value do
+local epoch, units
+epoch, units, position = unpack_from(epoch_form, value, position)
+sum = is_whole(units) and is_whole(sum + units) and sum + units
+if sum and epoch > latest_epoch then epoch, ledger.changed = latest_epoch, true end
+if sum and epoch * epoch_ms > now_ms then add_units(ledger, epoch, units) end
+end
+if sum then return ledger end
+foreign = foreign + 1
+return { units = {}, total = 0, changed = false }
+end
+local function ledger_of(key)
+local ledger = ledgers[key]
+if not ledger then
+ledger = read_ledger(values[key])
+ledgers[key] = ledger
+needed_ms[key] = life_until(latest_epoch * epoch_ms)
+end
+return ledger
+end
+local function grant_units(ledger, epoch, amount)
+if amount == 0 then return end
+add_units(ledger, epoch, amount)
+ledger.changed = true
+end
+local function settle_units(ledger, epoch, spent, kept, returned, new_epoch)
+remove_units(ledger, epoch, spent)
+remove_units(ledger, epoch, kept)
+local given = remove_units(ledger, epoch, returned)
+grant_units(ledger, new_epoch, kept)
+return given
+end
+local function write_ledger(name, ledger)
+local text, last = string.char(ledger_tag), 0
+for epoch, units in pairs(ledger.units) do
+if units > 0 then
+text, last = text .. pack(epoch_form, epoch, units), math.max(last, epoch)
+end
+end
+if last == 0 then
+call('DEL', name)
+else
+call('SET', name, text, 'PX', life_until(last * epoch_ms))
+end
+end
+local function write_ledgers()
+for key, ledger in pairs(ledgers) do
+if ledger.changed then write_ledger(KEYS[key], ledger) end
+end
+end
+local asks, position = ARGV[2], 1
+local ask_form, limit_form, leased_form = '<HBdddddd', '<HHd', '<BBHHHdddddddd'
+local reply = { now_us, 0, 0, 0 }
+local function price(kind, cost, rate, a)
+return kind <= 2 and ceil(cost * a / rate * 1048576) or a
+end
+local function credit_price(kind, cost, rate, a)
+return kind <= 2 and floor(cost * a / rate * 1048576) or a
+end
+local function largest_fit(want, kind, counter, rate, most, capacity, a, b, c)
+local left
+if kind <= 2 then
+left = (b - counter.ahead) / 1048576 * rate / a
+elseif kind == 3 then
+left = capacity - counter.count
+else
+left = capacity - counter.current - counter.previous * (counter.idle - a - now_ms) / a + 1
+end
+local cost = math.min(want, most, floor(left))
+while cost > 0 and not look(kind, counter, cost, capacity, price(kind, cost, rate, a), b, c) do cost = cost - 1 end
+return math.max(cost, 0)
+end
+local ledger_keys, allowances, given = {}, {}, {}
+local owners, kinds, charging, keys, block_keys, mark_keys = {}, {}, {}, {}, {}, {}
+local rates, mosts, capacities, as, bs, cs, block_fors, lives = {}, {}, {}, {}, {}, {}, {}, {}
+while position <= #asks do
+local limits, leasable, want, hold_ms, settled, spent, kept, returned
+limits, leasable, want, hold_ms, settled, spent, kept, returned, position = unpack_from(ask_form, asks, position)
+local steps, bounded = 0, true
+for limit = 1, limits do
+local windows
+windows, ledger_keys[limit], allowances[limit], position = unpack_from(limit_form, asks, position)
+for step = steps + 1, steps + windows do
+owners[step] = limit
+kinds[step], charging[step], keys[step], block_keys[step], mark_keys[step], rates[step], mosts[step],
+capacities[step], as[step], bs[step], cs[step], block_fors[step], lives[step], position =
+unpack_from(leased_form, asks, position)
+if not within_bounds(kinds[step], as[step], cs[step], lives[step]) then bounded = false end
+end
+steps = steps + windows
+end
+local start = #reply
+if not bounded then
+reply[start + 1] = 4
+for i = start + 2, start + 4 + 5 * steps do reply[i] = 0 end
+else
+local epoch, settles = epoch_of(hold_ms), spent + kept + returned > 0
+for limit = 1, limits do
+local ledger = ledger_of(ledger_keys[limit])
+given[limit] = settles and settle_units(ledger, settled / epoch_ms, spent, kept, returned, epoch) or 0
+want = math.min(want, ceil((allowances[limit] - ledger.total) / 2))
+end
+local granted = leasable == 1 and math.max(want, 0) or 0
+for step = 1, steps do
+local kind, key, rate, capacity, a, b, c =
+kinds[step], keys[step], rates[step], capacities[step], as[step], bs[step], cs[step]
+local counter = counter_of(kind, key, a, c, lives[step])
+if kind <= 2 then clamp(counter, capacity, c) end
+local cost = charging[step] == 1 and given[owners[step]] or 0
+local credited = cost > 0 and credit(kind, counter, cost, credit_price(kind, cost, rate, a), b)
+if credited then
+touch(key, kind, a, lives[step])
+note_credit(mark_keys[step], is_empty(kind, counter), credited)
+end
+if granted > 0 then granted = largest_fit(granted, kind, counter, rate, mosts[step], capacity, a, b, c) end
+end
+reply[start + 1], reply[start + 2], reply[start + 3], reply[start + 4] = 1, granted, epoch * epoch_ms, 0
+local last = start + 4
+for step = 1, steps do
+local kind, key, capacity, a, b, c = kinds[step], keys[step], capacities[step], as[step], bs[step], cs[step]
+local counter, block_key = counters[key], block_keys[step]
+local _, one, two, three, four = look(kind, counter, 1, capacity, a, b, c)
+reply[last + 1], reply[last + 2], reply[last + 3], reply[last + 4] = one, two, three, four
+reply[last + 5] = block_key > 0 and blocked_for(values[block_key], block_fors[step]) or 0
+last = last + 5
+if granted > 0 then
+take(kind, counter, granted, capacity, price(kind, granted, rates[step], a), b, c)
+touch(key, kind, a, lives[step])
+end
+end
+for limit = 1, limits do grant_units(ledgers[ledger_keys[limit]], epoch, granted) end
+reply[start + 4] = ledgers[ledger_keys[1]].total
+end
+end
+reply[3] = count_foreign()
+write_all()
+write_marks()
+write_ledgers()
+reply[4] = heal()
+return reply
 `,
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */

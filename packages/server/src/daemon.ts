@@ -1,8 +1,11 @@
+import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLimiter, type Limiter, type PolicySet, parsePolicies } from "sluice";
+import { createLimiter, type HotKeys, type Limiter, type PolicySet, parsePolicies } from "sluice";
 import type { ParsedPolicyFiles } from "sluice/policy-text";
 import { createAccess } from "./access/create-access.ts";
 import { openCounters } from "./counters/open-counters.ts";
+import { reportHotKeys } from "./hot-keys/hot-key-report.ts";
+import { createOwnHotKeys } from "./hot-keys/own-hot-keys.ts";
 import type { LoadedPolicies, PolicyFiles } from "./policies/policy-files.ts";
 import { createPolicyKeeper, type StartingPolicies } from "./policies/policy-keeper.ts";
 import {
@@ -22,6 +25,8 @@ import type { Settings } from "./settings/settings.ts";
 import { type PolicyOrigin, readServerStatus } from "./status/server-status.ts";
 import { createCapacityLog } from "./telemetry/capacity-log.ts";
 import { createDecisionLog } from "./telemetry/decision-log.ts";
+import { createHideSubject } from "./telemetry/hide-subjects.ts";
+import type { HotKeyFigures } from "./telemetry/hot-key-families.ts";
 import type { Logger } from "./telemetry/logger.ts";
 import { createMetrics } from "./telemetry/metrics.ts";
 import type { Tracing } from "./telemetry/tracing.ts";
@@ -107,6 +112,11 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     () => counters.stop(),
   );
   if (worker !== undefined && counters.store.local) throw refuseLocalCounters();
+  const { hotKeys } = counters;
+  const ownHotKeys = createOwnHotKeys({
+    ...{ hotKeys, worker },
+    node: openedStore?.node ?? { id: `${hostname()}-${process.pid}`, name: settings.nodeName ?? hostname() },
+  });
   const limiter = createLimiter({
     policies: loaded.policySet,
     counters: counters.store,
@@ -125,7 +135,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
   const node =
     openedStore &&
     (await joinStore({
-      ...{ opened: openedStore, settings, runtime, limiter, policies, keeper, log },
+      ...{ opened: openedStore, settings, runtime, limiter, policies, keeper, log, hotKeys, ownHotKeys },
       startedMs: startedAtMs,
       worker: worker?.number,
       rolloutTime,
@@ -141,6 +151,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
       ...counters.figures,
       generation: () => limiter.snapshot.generation,
       store: node?.figures,
+      hotKeys: hotKeyFigures(settings, hotKeys),
       pending: () => service.decide.pending,
       connections: () => transports.connections,
       spans: tracing && (() => tracing.spans),
@@ -176,7 +187,9 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     policyStatus,
     countersStatus: () => counters.status(),
     storeStatus: () => node?.report(),
+    hotKeys: ownHotKeys,
     control: node?.control,
+    leaseTimes: settings.leases === "off" ? "off" : { leaseMs: settings.leaseMs, staleMs: settings.leaseStaleMs },
     status: () =>
       readServerStatus({
         version,
@@ -214,6 +227,8 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     if (cut > 0) log.warn({ connections: cut }, "some requests did not finish in time and were cut off");
     access.close();
     capacityLog.close();
+    // Nobody spends any more, and the counters still listen.
+    await counters.drain();
     counters.stop();
     await node?.close();
     await limiter.close();
@@ -269,6 +284,16 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
 function withoutFiles(): StartingPolicies {
   const loaded = { policySet: parsePolicies({ policies: [] }), warnings: [], dialects: [], digest: "" };
   return { loaded, files: undefined, refused: undefined };
+}
+
+/** The hottest counters as metrics, where settings want that. What is not to be logged is not shown there either. */
+function hotKeyFigures(
+  { hotKeyMetrics: count, logHashSubjects }: Settings,
+  hotKeys: HotKeys,
+): HotKeyFigures | undefined {
+  if (count === 0) return undefined;
+  const show = logHashSubjects ? createHideSubject() : (subject: string) => subject;
+  return { count, show, read: () => reportHotKeys(hotKeys, count) };
 }
 
 /** Code for traces is loaded only where they go somewhere. */

@@ -13,6 +13,7 @@ import { routes } from "./transports/http/routes.ts";
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 const http = await readFile(`${root}docs/http.md`, "utf8");
 const cli = await readFile(`${root}docs/cli.md`, "utf8");
+const leases = await readFile(`${root}docs/leases.md`, "utf8");
 const redis = await readFile(`${root}docs/redis.md`, "utf8");
 
 let daemon: Daemon;
@@ -120,6 +121,16 @@ describe("docs/redis.md", () => {
     } finally {
       await server.close();
     }
+  });
+});
+
+describe("docs/leases.md", () => {
+  it("names every setting of leases with its variable and default", () => {
+    const entries = Object.entries(settingsTable) as [string, SettingEntry<unknown>][];
+    const named = entries.filter(([name]) => name.startsWith("lease"));
+    expect(named).toHaveLength(4);
+    for (const [, { flag, env, fallback, fallbackText }] of named)
+      expect(leases, env).toContain(`\n| \`${flag}\` | \`${env}\` | \`${fallbackText ?? fallback}\` |`);
   });
 });
 

@@ -8,6 +8,7 @@ import { openControlSession } from "./commands/control/control-session.ts";
 import { addOperationCommands } from "./commands/control/operation-commands.ts";
 import { addPolicyCommands } from "./commands/control/policy-commands.ts";
 import { addTokenCommands } from "./commands/control/token-commands.ts";
+import { addTopCommand } from "./commands/control/top-command.ts";
 import { explain } from "./commands/explain.ts";
 import { type LintOptions, policyLint } from "./commands/policy-lint.ts";
 import { reset } from "./commands/reset.ts";
@@ -167,6 +168,7 @@ Example:
     finish(await work(await openControlSession(options, env, terminal)));
   addPolicyCommands(policy, run);
   addOperationCommands(program, run);
+  addTopCommand(program, world, finish);
   const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");
   addTokenCommands(token, run, world, finish);
 

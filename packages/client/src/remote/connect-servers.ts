@@ -11,6 +11,7 @@ import {
 import { checkOptions, invalidOption } from "../check-options.ts";
 import type { AnswerValue, Exchange, ExchangeEvents, Question } from "./exchange.ts";
 import { type AddressState, GuardedAddress } from "./guarded-address.ts";
+import { checkLeaseOptions, RemoteLeases } from "./leases/remote-leases.ts";
 import type { Address } from "./parse-addresses.ts";
 import { parseDeadlineMs } from "./parse-deadline.ts";
 import { QuestionLine, type Unanswered } from "./question-line.ts";
@@ -60,6 +61,14 @@ export function connectServers(
       }),
   );
   const line = new QuestionLine({ addresses: guarded, time, patienceMs: deadlineMs, maxWaiting });
+  const leases =
+    options.leases === false
+      ? undefined
+      : new RemoteLeases({
+          ...options.leases,
+          ask: (question, settle) => line.ask(question, Math.max(deadlineMs, leastPatienceMs), settle),
+          time,
+        });
 
   /** A log that breaks keeps nobody from being asked. */
   function tell(address: string, state: AddressState, why: string): void {
@@ -71,6 +80,11 @@ export function connectServers(
   function check(request: CheckRequest): Promise<Decision> {
     return new Promise((resolve, reject) => {
       checkRequest(request, "asked");
+      const leased = leases?.decide(request);
+      if (leased !== undefined) {
+        resolve(leased);
+        return;
+      }
       const budgetMs = Math.min(deadlineMs, request.deadlineMs ?? deadlineMs);
       line.ask({ kind: "check", request }, budgetMs, (outcome) => {
         if (outcome.kind === "answer") resolve(outcome.value as Decision);
@@ -121,23 +135,35 @@ export function connectServers(
       await ask({ kind: "reset", request }, refuse);
     },
     async close(): Promise<void> {
+      await leases?.close(leastPatienceMs);
       line.close();
       for (const address of guarded) address.close();
     },
     get stats(): RemoteStats {
-      return { ...line.stats, degraded: { ...degraded }, addresses: guarded.map(({ stats }) => stats) };
+      return {
+        ...line.stats,
+        degraded: { ...degraded },
+        addresses: guarded.map(({ stats }) => stats),
+        leases: leases?.stats ?? noLeases,
+      };
     },
   };
 }
 
+/** What is told where there are none. */
+const noLeases: RemoteStats["leases"] = {
+  ...{ held: 0, units: 0, decided: 0, calls: 0, refused: 0, failed: 0, granted: 0, returned: 0, lost: 0 },
+};
+
 function checkConnectOptions(options: ConnectOptions, addresses: readonly Address[]): void {
-  checkOptions(options, { tls: "settings", onChange: "function", local: "settings" });
+  checkOptions(options, { tls: "settings", onChange: "function", local: "settings", leases: "false or settings" });
   const { whenUnavailable, token, maxWaiting } = options;
   if (whenUnavailable !== undefined && typeof whenUnavailable !== "function" && !modes.includes(whenUnavailable))
     throw invalidOption("whenUnavailable", "must be open, closed, local or a function");
   // What is wrong with a token is told without the token.
   if (token !== undefined && (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)))
     throw invalidOption("token", "must be a text of visible ASCII characters");
+  if (options.leases) checkLeaseOptions(options.leases);
   if (options.tls !== undefined) checkTls(options.tls, addresses);
   if (maxWaiting !== undefined && !(Number.isInteger(maxWaiting) && maxWaiting >= 1))
     throw invalidOption("maxWaiting", "must be a whole number from 1 on");

@@ -1,11 +1,32 @@
-import type { CheckRequest, Decision, Receipt, SluiceError, StoreUnavailableReason } from "sluice";
+import type { CheckRequest, Decision, Receipt, SettledGrant, SluiceError, StoreUnavailableReason } from "sluice";
 
 /** What is asked of a server. Checks travel together, everything else alone. */
 export type Question =
   | { readonly kind: "check"; readonly request: CheckRequest }
   | { readonly kind: "charge"; readonly request: CheckRequest }
   | { readonly kind: "give"; readonly receipt: Receipt }
-  | { readonly kind: "reset"; readonly request: CheckRequest };
+  | { readonly kind: "reset"; readonly request: CheckRequest }
+  | LeaseQuestion;
+
+/** Asks for so many units to decide by, tells what became of the last ones, or both. Of `request` only the counters matter. */
+export interface LeaseQuestion {
+  readonly kind: "lease";
+  readonly request: CheckRequest;
+  readonly want: number;
+  readonly settled: SettledGrant | undefined;
+}
+
+/** What was granted, and how long that is good for, counted from before it was asked for. */
+export interface LeaseReply {
+  readonly granted: number;
+  readonly epoch: number;
+  readonly leaseMs: number;
+  readonly staleMs: number;
+  /** What one check takes that says no cost of its own. */
+  readonly cost: number;
+  /** How the counters stood after the grant. */
+  readonly decision: Decision;
+}
 
 export type QuestionKind = Question["kind"];
 
@@ -16,8 +37,8 @@ export interface SentQuestion {
   readonly withinMs: number;
 }
 
-/** The decision of a check, whether something was given back, or nothing where there is nothing to tell. */
-export type AnswerValue = Decision | boolean | undefined;
+/** The decision of a check, whether something was given back, a lease, or nothing where there is nothing to tell. */
+export type AnswerValue = Decision | LeaseReply | boolean | undefined;
 
 /** What a server says to one question. */
 export type Reply =

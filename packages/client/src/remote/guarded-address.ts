@@ -64,7 +64,7 @@ export class GuardedAddress {
   #failedBatches = 0;
   /** Questions that are on their way, and batches: none of one kind takes the room of another. */
   unanswered = 0;
-  readonly inFlight: Record<QuestionKind, number> = { check: 0, charge: 0, give: 0, reset: 0 };
+  readonly inFlight: Record<QuestionKind, number> = { check: 0, charge: 0, give: 0, reset: 0, lease: 0 };
 
   constructor(options: GuardedAddressOptions) {
     this.#options = options;

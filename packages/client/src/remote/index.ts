@@ -5,6 +5,7 @@ import { parseAddresses } from "./parse-addresses.ts";
 import type { ConnectOptions, RemoteLimiter } from "./remote-limiter.ts";
 
 export type { AddressState, AddressStats } from "./guarded-address.ts";
+export type { LeaseOptions, RemoteLeasesStats } from "./leases/remote-leases.ts";
 export type { AddressChange, ConnectOptions, RemoteLimiter, RemoteStats, TlsOptions } from "./remote-limiter.ts";
 export type { DecideInstead, LocalLimits, WhenUnavailable } from "./when-unavailable.ts";
 

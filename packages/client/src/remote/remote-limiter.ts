@@ -1,5 +1,6 @@
 import type { Limiter, StoreUnavailableReason } from "sluice";
 import type { AddressState, AddressStats } from "./guarded-address.ts";
+import type { LeaseOptions, RemoteLeasesStats } from "./leases/remote-leases.ts";
 import type { LineStats } from "./question-line.ts";
 import type { LocalLimits, WhenUnavailable } from "./when-unavailable.ts";
 
@@ -36,6 +37,8 @@ export interface ConnectOptions {
   readonly tls?: TlsOptions | undefined;
   /** How many checks may wait to be sent; what comes beyond that is answered by `whenUnavailable`. Absent: 10 000. */
   readonly maxWaiting?: number | undefined;
+  /** From when on checks of busy subjects are decided here, by units that were taken in advance; `false`: never. */
+  readonly leases?: false | LeaseOptions | undefined;
   /** Told when an address can be asked, cannot, or can again: for logs. */
   readonly onChange?: ((change: AddressChange) => void) | undefined;
 }
@@ -44,6 +47,8 @@ export interface RemoteStats extends LineStats {
   /** Checks that were answered by `whenUnavailable`, by why. */
   readonly degraded: Readonly<Record<StoreUnavailableReason, number>>;
   readonly addresses: readonly AddressStats[];
+  /** What was decided here by leases. */
+  readonly leases: RemoteLeasesStats;
 }
 
 /**
@@ -54,6 +59,9 @@ export interface RemoteStats extends LineStats {
  */
 export interface RemoteLimiter extends Pick<Limiter, "check" | "peek" | "charge" | "give" | "reset"> {
   readonly stats: RemoteStats;
-  /** Ends every connection. What is still open is answered as if no server could be reached. */
+  /**
+   * Gives back what is left of leases, for which it waits a second at most, then ends every connection. What is still open is
+   * answered as if no server could be reached.
+   */
   close(): Promise<void>;
 }

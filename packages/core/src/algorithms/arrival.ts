@@ -92,7 +92,8 @@ export function decideArrival(window: CompiledWindow, arrivalMs: number, cost: n
 
 /** What a take of one window answers: `decideArrival` for when nothing else has to agree. */
 export interface ArrivalTake {
-  fits: WindowVerdict["fits"];
+  /** `blocked` is never by the window itself. */
+  fits: WindowVerdict["fits"] | "blocked";
   remaining: number;
   retryAfterMs: number;
   resetAfterMs: number;
@@ -134,7 +135,7 @@ export function takeArrival(
   return broughtBack(window, arrivalMs, nowMs);
 }
 
-function queuePosition(window: CompiledWindow, aheadAfterMs: number): number {
+export function queuePosition(window: CompiledWindow, aheadAfterMs: number): number {
   return Math.ceil((aheadAfterMs * window.source.limit) / window.perMs - 1e-3);
 }
 

@@ -1,3 +1,4 @@
+import type { ArrivalTake } from "../algorithms/arrival.ts";
 import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
 
 /** One limit of one request: which windows, for whom, how much. */
@@ -60,6 +61,8 @@ export interface TakeOptions {
   readonly receipt?: boolean | undefined;
   /** How long the caller waits at most; a store that waits shorter by itself does so. */
   readonly deadlineMs?: number | undefined;
+  /** Whether somebody is told every outcome. Else those beside a denial may be left unlooked at, and say that they fit. */
+  readonly details?: boolean | undefined;
 }
 
 export type PeekOptions = Pick<TakeOptions, "deadlineMs">;
@@ -96,6 +99,19 @@ export interface WindowReading {
  */
 export interface CounterStore {
   readonly local: boolean;
+  /** Whether this store decides by leases where it can. Absent: it does not. */
+  readonly leases?: boolean | undefined;
+  /**
+   * `take` for the commonest request, one limit with one window of arrival times and nothing asked beside, without the lists that
+   * several need. What is answered at once is one object used again and again: good until the next call.
+   */
+  takeOne?(
+    limit: CompiledLimit,
+    windows: readonly CompiledWindow[],
+    subject: string,
+    cost: number,
+    deadlineMs: number | undefined,
+  ): Readonly<OneOutcome> | Promise<TakeAnswer>;
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer>;
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer | Promise<TakeAnswer>;
   give(receipt: Receipt): boolean | Promise<boolean>;
@@ -105,4 +121,58 @@ export interface CounterStore {
   reset(limits: readonly ResolvedLimit[]): void | Promise<void>;
   read(limit: ResolvedLimit): readonly WindowReading[] | Promise<readonly WindowReading[]>;
   close(): void | Promise<void>;
+}
+
+/** The outcome of a take of one window, with the moment it was decided at. */
+export interface OneOutcome extends ArrivalTake {
+  window: CompiledWindow;
+  atMs: number;
+}
+
+/** What a node asks of the centre, for a set of limits of one subject each. */
+export interface LeaseAsk {
+  /** How many units at most. 0: none, an earlier grant is only settled. */
+  readonly want: number;
+  /** For how long, from when the centre is asked, anything of it may be spent: whole, 1 ms … `maxHoldMs`. */
+  readonly holdMs: number;
+  /** What became of earlier grants of the same limits. Of each unit it is told at most once, also where a reply was lost. */
+  readonly settled?: SettledGrant | undefined;
+}
+
+export interface SettledGrant {
+  /** As the grant said. */
+  readonly epoch: number;
+  /** Spent: no longer unspent, and charged already. */
+  readonly spent: number;
+  /** Unspent and still held: goes over to this grant, and is held for as long as that. */
+  readonly kept: number;
+  /** Unspent and given back to the counters: as much of it as the ledger still knows. */
+  readonly returned: number;
+}
+
+export interface LeaseAnswer {
+  /** Charged to every window of every limit. 0: refused, or not wanted. */
+  readonly granted: number;
+  /** Names the time until which the centre remembers what was granted and kept. */
+  readonly epoch: number;
+  readonly atMs: number;
+  /** How each limit stands after the grant; where nothing was granted, to a cost of 1. Empty where these limits live in several places. */
+  readonly outcomes: readonly LimitOutcome[];
+  /** How much of the first limit is unspent, as far as the centre knows, with this grant. */
+  readonly unspent: number;
+}
+
+/**
+ * A store that grants leases: so much is taken at once, to be spent elsewhere later. See docs/leases.md.
+ *
+ * - A grant is charged when it is made: as much as fits every window of every limit, up to what is wanted.
+ * - Of each limit and subject it keeps a *ledger*: what was granted and is unspent, by the time at which that is forgotten, which is
+ *   no sooner than `holdMs` and a margin after it was granted. A grant is at most half, rounded up, of what the ledger leaves of
+ *   the allowance (`allowanceOf`). So what is unspent never exceeds the allowance.
+ * - What is settled leaves the ledger; what is returned also leaves the counters, as a credit does, and only as much as the ledger
+ *   has in that epoch. `reset` leaves the ledger alone.
+ * - One call is atomic, and is never repeated by itself. Limits that are not leasable (`isLeasable`) are refused.
+ */
+export interface CentralCounters extends CounterStore {
+  lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): LeaseAnswer | Promise<LeaseAnswer>;
 }

@@ -1,11 +1,25 @@
-import type { ArrivalTake } from "../algorithms/arrival.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import { SluiceError } from "../errors.ts";
+import type { HotKeys } from "../hot-keys/hot-keys.ts";
+import { allowanceOf, epochOf, isLeasable } from "../leases/allowance.ts";
+import { checkLeaseAsk } from "../leases/check-lease-ask.ts";
+import { LeaseLedgers } from "../leases/lease-ledgers.ts";
 import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
-import type { CounterStore, Receipt, ResolvedLimit, TakeAnswer, TakeOptions, WindowReading } from "./counter-store.ts";
+import type {
+  CentralCounters,
+  LeaseAnswer,
+  LeaseAsk,
+  OneOutcome,
+  Receipt,
+  ResolvedLimit,
+  SettledGrant,
+  TakeAnswer,
+  TakeOptions,
+  WindowReading,
+} from "./counter-store.ts";
 import { CounterBudget, CounterTable } from "./counter-table.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { type Hash64, hashText } from "./hash.ts";
+import { idempotencyConflict } from "./idempotency-conflict.ts";
 import { Receipts, type TakenWindow } from "./receipts.ts";
 import { SteadyClock } from "./steady-clock.ts";
 import { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./take-plan.ts";
@@ -19,6 +33,8 @@ export interface MemoryCountersOptions {
   readonly maxBytes?: number;
   /** How many request ids, and how many receipts, are remembered at most. Absent: 100 000 of each. */
   readonly maxIds?: number;
+  /** Hears of every decision. Absent: nobody does. */
+  readonly hotKeys?: HotKeys | undefined;
 }
 
 export interface MemoryCountersStats {
@@ -34,12 +50,6 @@ export interface MemoryCountersStats {
   readonly receipts: number;
 }
 
-/** The outcome of a take of one window, with the moment it was decided at. */
-export interface OneOutcome extends ArrivalTake {
-  window: CompiledWindow | undefined;
-  atMs: number;
-}
-
 const defaultIdTtlMs = 10 * 60 * 1000;
 
 /**
@@ -48,7 +58,7 @@ const defaultIdTtlMs = 10 * 60 * 1000;
  * found, the one of a sample that has used least of its limit. Subjects at their limit are the last to be forgotten, so a
  * flood of new ones does not wash them free. Every counter that was lost while it meant something is counted.
  */
-export class MemoryCounters implements CounterStore {
+export class MemoryCounters implements CentralCounters {
   readonly local = true;
   readonly #clock: SteadyClock;
   readonly #budget: CounterBudget;
@@ -57,17 +67,12 @@ export class MemoryCounters implements CounterStore {
   readonly #blocks: CounterTable;
   readonly #ids: ExpiringMap<Remembered>;
   readonly #receipts: Receipts;
+  readonly #ledgers: LeaseLedgers;
+  /** By this and the steady clock ledgers are kept: steps of the wall clock do not make them forget. */
+  readonly #ledgerOriginMs: number;
+  readonly #hotKeys: HotKeys | undefined;
   readonly #subject: Hash64 = { lo: 0, hi: 0 };
-  readonly #one: OneOutcome = {
-    fits: "now",
-    window: undefined,
-    remaining: 0,
-    retryAfterMs: 0,
-    resetAfterMs: 0,
-    queuePosition: 0,
-    queueDelayMs: 0,
-    atMs: 0,
-  };
+  #one: OneOutcome | undefined;
 
   constructor(options: MemoryCountersOptions = {}) {
     this.#clock = new SteadyClock(options.clock ?? systemClock);
@@ -77,6 +82,9 @@ export class MemoryCounters implements CounterStore {
     const maxIds = options.maxIds ?? 100_000;
     this.#ids = new ExpiringMap(maxIds);
     this.#receipts = new Receipts(maxIds);
+    this.#ledgers = new LeaseLedgers(maxIds);
+    this.#ledgerOriginMs = this.#clock.originMs;
+    this.#hotKeys = options.hotKeys;
   }
 
   get stats(): MemoryCountersStats {
@@ -102,6 +110,7 @@ export class MemoryCounters implements CounterStore {
       return { ...known.answer, replayed: true };
     }
     const plan = this.#plan(limits, nowMs);
+    if (this.#hotKeys !== undefined) this.#noteAll(limits, plan, nowMs);
     const windows: TakenWindow[] | undefined = options?.receipt === true ? [] : undefined;
     this.#carryOut(limits, plan, nowMs, windows);
     const taken = isTaken(plan, 0);
@@ -120,19 +129,23 @@ export class MemoryCounters implements CounterStore {
     return answer;
   }
 
-  /**
-   * `take` for the commonest request, a single window of the arrival kind, without the lists that several need. The
-   * answer is one object used again and again: good until the next call.
-   */
-  takeOne(window: CompiledWindow, subject: string, cost: number): Readonly<OneOutcome> {
+  takeOne(
+    limit: CompiledLimit,
+    windows: readonly CompiledWindow[],
+    subject: string,
+    cost: number,
+  ): Readonly<OneOutcome> {
     const nowMs = this.#clock.now();
+    const window = windows[0]!;
     hashText(subject, this.#subject);
+    this.#one ??= { ...unused, window, atMs: 0 };
     const one = this.#one;
     one.window = window;
     one.atMs = this.#clock.originMs + nowMs;
     const lo = this.#lo(window);
     const hi = this.#hi(window);
     if (this.#windows.takeArrival(window, lo, hi, cost, nowMs, one)) this.#receipts.begin(window, lo, hi);
+    if (this.#hotKeys !== undefined) this.#note(limit, subject, one.fits !== "now", nowMs);
     return one;
   }
 
@@ -203,7 +216,90 @@ export class MemoryCounters implements CounterStore {
     });
   }
 
+  lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): LeaseAnswer {
+    checkLeaseAsk(ask);
+    if (limits.length === 0) return { granted: 0, epoch: 0, atMs: 0, outcomes: [], unspent: 0 };
+    const nowMs = this.#clock.now();
+    const ledgerMs = this.#ledgerOriginMs + nowMs;
+    const epoch = epochOf(ledgerMs, ask.holdMs);
+    if (ask.settled !== undefined) this.#settle(limits, ask.settled, epoch, nowMs);
+    const granted = this.#grantable(limits, ask.want, nowMs);
+    const costs = limits.map((limit) => ({ ...limit, cost: Math.max(granted, 1), group: 0 }));
+    const plan = this.#plan(costs, nowMs);
+    if (granted > 0) {
+      this.#carryOut(costs, plan, nowMs, undefined);
+      for (const limit of limits) this.#ledgers.add(limit, epoch, granted, ledgerMs);
+    }
+    return {
+      granted,
+      epoch,
+      atMs: this.#clock.originMs + nowMs,
+      outcomes: outcomesOf(costs, plan, granted > 0),
+      unspent: this.#ledgers.unspent(limits[0]!, ledgerMs),
+    };
+  }
+
   close(): void {}
+
+  #settle(limits: readonly ResolvedLimit[], settled: SettledGrant, epoch: number, nowMs: number): void {
+    const ledgerMs = this.#ledgerOriginMs + nowMs;
+    for (const limit of limits) {
+      const returned = this.#ledgers.settle(limit, settled, ledgerMs);
+      if (settled.kept > 0) this.#ledgers.add(limit, epoch, settled.kept, ledgerMs);
+      if (returned === 0) continue;
+      hashText(limit.subject, this.#subject);
+      for (const window of limit.windows) {
+        if (window.charges) this.#credit(window, this.#lo(window), this.#hi(window), returned, nowMs);
+      }
+    }
+  }
+
+  /** As much as fits every window, and half of what the ledgers leave of each allowance. */
+  #grantable(limits: readonly ResolvedLimit[], want: number, nowMs: number): number {
+    if (!limits.every(isLeasable)) return 0;
+    let most = want;
+    for (const limit of limits) {
+      const room = allowanceOf(limit) - this.#ledgers.unspent(limit, this.#ledgerOriginMs + nowMs);
+      most = Math.min(most, Math.ceil(room / 2));
+    }
+    if (most <= 0) return 0;
+    const { steps } = this.#plan(
+      limits.map((limit) => ({ ...limit, cost: 1 })),
+      nowMs,
+    );
+    for (const { verdict } of steps) most = Math.min(most, Math.floor(verdict.remaining));
+    // What is left is a rounded figure.
+    while (most > 0 && !this.#fitsAll(limits, most, nowMs)) most -= 1;
+    return most;
+  }
+
+  #fitsAll(limits: readonly ResolvedLimit[], cost: number, nowMs: number): boolean {
+    const { refused } = this.#plan(
+      limits.map((limit) => ({ ...limit, cost })),
+      nowMs,
+    );
+    return refused.size === 0;
+  }
+
+  #note(limit: CompiledLimit, subject: string, denied: boolean, nowMs: number): void {
+    const lo = this.#subject.lo ^ limit.hashLo;
+    const hi = this.#subject.hi ^ limit.hashHi;
+    this.#hotKeys?.note(limit, subject, lo, hi, nowMs);
+    if (denied) this.#hotKeys?.noteDenied(lo, hi);
+  }
+
+  #noteAll(limits: readonly ResolvedLimit[], { steps }: MemoryPlan, nowMs: number): void {
+    for (let i = 0; i < limits.length; i++) {
+      const { limit, subject } = limits[i]!;
+      hashText(subject, this.#subject);
+      this.#note(
+        limit,
+        subject,
+        steps.some((step) => step.limit === i && !fits(step)),
+        nowMs,
+      );
+    }
+  }
 
   /** The hash of a window's counter for the subject that was hashed last. */
   #lo(window: CompiledWindow): number {
@@ -215,7 +311,7 @@ export class MemoryCounters implements CounterStore {
   }
 
   #findBlock(limit: CompiledLimit): number {
-    return this.#blocks.find(this.#subject.lo ^ limit.blockHashLo, this.#subject.hi ^ limit.blockHashHi || 1);
+    return this.#blocks.find(this.#subject.lo ^ limit.hashLo, this.#subject.hi ^ limit.hashHi || 1);
   }
 
   #plan(limits: readonly ResolvedLimit[], nowMs: number): MemoryPlan {
@@ -288,7 +384,7 @@ export class MemoryCounters implements CounterStore {
   #markBlocked(limit: CompiledLimit, untilMs: number, nowMs: number): boolean {
     const foundAt = this.#findBlock(limit);
     const { lo, hi } = this.#subject;
-    const at = foundAt >= 0 ? foundAt : this.#blocks.insert(lo ^ limit.blockHashLo, hi ^ limit.blockHashHi, nowMs);
+    const at = foundAt >= 0 ? foundAt : this.#blocks.insert(lo ^ limit.hashLo, hi ^ limit.hashHi, nowMs);
     const { numbers } = this.#blocks;
     this.#blocks.setLeft(at, 0);
     numbers[at] = foundAt >= 0 ? Math.max(numbers[at]!, untilMs) : untilMs;
@@ -317,12 +413,13 @@ interface Remembered {
   readonly answer: TakeAnswer;
 }
 
-const nothingRefused: ReadonlySet<number> = new Set();
+const unused: Omit<OneOutcome, "window" | "atMs"> = {
+  fits: "now",
+  remaining: 0,
+  retryAfterMs: 0,
+  resetAfterMs: 0,
+  queuePosition: 0,
+  queueDelayMs: 0,
+};
 
-function idempotencyConflict(id: string): SluiceError {
-  return new SluiceError(
-    "idempotency_conflict",
-    `request id ${JSON.stringify(id)} was already used for another request; use a new id for each different request`,
-    [{ path: ["id"], message: "was already used for another request" }],
-  );
-}
+const nothingRefused: ReadonlySet<number> = new Set();

@@ -166,7 +166,9 @@ function compileList(
   const identities = limits.map((limit) => limitIdentity(owner, limit));
   const compiled = limits.map((limit, i): CompiledLimit => {
     const identity = identities[i]!;
-    hashText(`${identity}${between}block`, hash, identityKind);
+    hashText(`${identity}${between}limit`, hash, identityKind);
+    // Its windows are hashed into the same place.
+    const { lo: hashLo, hi: hashHi } = hash;
     return {
       policy,
       source: limit,
@@ -181,8 +183,8 @@ function compileList(
       ),
       blockForMs: limit.blockForMs,
       blockable: limit.blockable || limit.blockForMs > 0,
-      blockHashLo: hash.lo,
-      blockHashHi: hash.hi,
+      hashLo,
+      hashHi,
     };
   });
   return reachOfAll(compiled);

@@ -69,8 +69,9 @@ export interface CompiledLimit {
   readonly blockForMs: number;
   /** Whether subjects may be blocked, by a denial or by hand: only then does anybody look. */
   readonly blockable: boolean;
-  readonly blockHashLo: number;
-  readonly blockHashHi: number;
+  /** Seeded 64-bit hash of `identity`: with the subject's it names the block, the lease, and what is hot. */
+  readonly hashLo: number;
+  readonly hashHi: number;
 }
 
 export interface CompiledPolicy {

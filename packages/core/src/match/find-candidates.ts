@@ -150,7 +150,6 @@ export function onlyLimitOf(list: readonly Candidate[]): CompiledLimit | undefin
     limit?.source.by.length === 1 &&
     limit.segments[0] === -1 &&
     limit.source.missing === "share" &&
-    limit.tiers.size === 0 &&
     !limit.blockable &&
     limit.windows.length === 1 &&
     limit.windows[0]!.kind === "arrival";

@@ -209,3 +209,15 @@ runtime:
     ]);
   });
 });
+
+describe("the formats of others", () => {
+  it.each([
+    ["domains", "domains: [{ domain: d, prefix: p, rate: { capacity: 5, leak_rate_per_second: 1 } }]"],
+    ["rate_limits", "rate_limits: [{ scope: user, capacity: 5, refill_rate: 1 }]"],
+    ["envoy", "domain: d\ndescriptors: [{ key: k, rate_limit: { unit: second, requests_per_unit: 5 } }]"],
+  ])("say nothing of leases, and have what policies have that do not either: %s", (dialect, text) => {
+    const read = parsePolicyText(text);
+    expect(read.dialect).toBe(dialect);
+    expect(read.policySet.policies).toMatchObject([{ counters: "auto", maxOvershoot: 0.01 }]);
+  });
+});

@@ -4,6 +4,9 @@ import type { Policy } from "./policy.ts";
 
 export const defaultPolicyId = "default";
 
+/** By how much of a limit leases may exceed it where a policy says nothing of it: 1 %. */
+export const defaultMaxOvershoot = 0.01;
+
 /** Applies where nothing else does and no other default was written: each subject 10 a second, 1 000 at once. */
 export const defaultPolicy: Policy = {
   id: defaultPolicyId,
@@ -31,6 +34,8 @@ export const defaultPolicy: Policy = {
   onFailure: "open",
   onFailureChosen: true,
   warnAt: 0.8,
+  counters: "auto",
+  maxOvershoot: defaultMaxOvershoot,
   countDenials: false,
 };
 

@@ -134,6 +134,20 @@ describe("lintPolicies", () => {
     expect(lintOne({ match: { ip: "*" } })).toEqual([]);
   });
 
+  it("warns of what is said of counters without effect, at the key that says it, also by the default", () => {
+    const limits = [{ by: "user", windows: "5/s" }];
+    expect(lintOne({ counters: "leased", limits })).toEqual([
+      expect.stringMatching(/^counters: is leased, but comes to exact, .* 1% of 5\/s is less than 1$/),
+    ]);
+    expect(lintOne({ counters: "exact", max_overshoot: 0.5 })).toEqual([
+      expect.stringMatching(/^max_overshoot: is 50%, and has no effect/),
+    ]);
+    const [warning, ...more] = lint({ default: { limits, on_failure: "open", counters: "leased" } });
+    expect([warning, more]).toEqual([expect.stringMatching(/^default\.counters: is leased, but comes to exact/), []]);
+    const subjects = [{ user: "whale", limits: [{ policy: "default", windows: "9k/s" }] }];
+    expect(lint({ default: { limits, on_failure: "open", counters: "leased" }, subjects })).toEqual([]);
+  });
+
   it("warns of subjects in a tier that no policy knows", () => {
     const policies = [
       { id: "p", on_failure: "open", limits: [{ by: "user", windows: "1/s", tiers: { premium: { windows: "9/s" } } }] },

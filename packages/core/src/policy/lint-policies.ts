@@ -3,6 +3,7 @@ import { maxProblems, type Path } from "../shape/reading.ts";
 import { suggest } from "../shape/suggest.ts";
 import { parseCidr } from "../subject/cidr-set.ts";
 import { findNeedlessWindows } from "./find-needless-windows.ts";
+import { lintCounters } from "./lint-counters.ts";
 import { anything } from "./names.ts";
 import type { DimensionValues, Limit, Policy, PolicySet, Window } from "./policy.ts";
 import { renderWindow } from "./render-window.ts";
@@ -20,14 +21,14 @@ export function lintPolicies(set: PolicySet): Problem[] {
   };
   for (const [index, policy] of set.policies.entries()) {
     // What is asked by name alone was written in another format, whose readers warn in its own words.
-    if (policy.match.named !== true) lintPolicy(policy, ["policies", index], warn);
+    if (policy.match.named !== true) lintPolicy(policy, set.subjects, ["policies", index], warn);
   }
-  if (set.fallback !== undefined) lintPolicy(set.fallback, ["default"], warn);
+  if (set.fallback !== undefined) lintPolicy(set.fallback, set.subjects, ["default"], warn);
   lintSubjects(set, warn);
   return warnings;
 }
 
-function lintPolicy(policy: Policy, at: Path, warn: Warn): void {
+function lintPolicy(policy: Policy, subjects: PolicySet["subjects"], at: Path, warn: Warn): void {
   lintFailMode(policy, at, warn);
   lintRollout(policy, at, warn);
   lintAddresses(policy.allow, [...at, "allow"], warn);
@@ -36,6 +37,7 @@ function lintPolicy(policy: Policy, at: Path, warn: Warn): void {
   lintLimits(policy, policy.limits, [...at, "limits"], warn);
   lintLimits(policy, policy.localLimits ?? [], [...at, "local_limits"], warn);
   lintLocalShare(policy, at, warn);
+  for (const { key, message } of lintCounters(policy, subjects)) warn([...at, key], message);
 }
 
 function lintLimits(policy: Policy, limits: readonly Limit[], at: Path, warn: Warn): void {

@@ -64,6 +64,8 @@ describe("parsePolicies", () => {
           onFailure: "open",
           onFailureChosen: false,
           warnAt: 0.8,
+          counters: "auto",
+          maxOvershoot: 0.01,
           countDenials: false,
         },
       ],
@@ -106,6 +108,8 @@ describe("parsePolicies", () => {
           on_failure: "local",
           deadline: "25ms",
           warn_at: "90%",
+          counters: "leased",
+          max_overshoot: "5%",
           count_denials: true,
         },
         { id: "api.old", domain: "legacy", limits },
@@ -153,6 +157,8 @@ describe("parsePolicies", () => {
       onFailureChosen: true,
       deadlineMs: 25,
       warnAt: 0.9,
+      counters: "leased",
+      maxOvershoot: 0.05,
       countDenials: true,
     });
     expect(set.policies[1]?.match.domain).toBe("legacy");
@@ -167,6 +173,24 @@ describe("parsePolicies", () => {
     expect(parseOne({ on_failure: "local" })).not.toHaveProperty("localShare");
     const { fallback } = parsePolicies({ default: { limits, on_failure: "local", local_limits: local } });
     expect(fallback?.localLimits).toHaveLength(1);
+  });
+
+  it.each<[Record<string, unknown>, Pick<Policy, "counters" | "maxOvershoot">]>([
+    [{ max_overshoot: 0 }, { counters: "auto", maxOvershoot: 0 }],
+    [{ max_overshoot: "0%" }, { counters: "auto", maxOvershoot: 0 }],
+    [{ max_overshoot: 1 }, { counters: "auto", maxOvershoot: 1 }],
+    [{ max_overshoot: "100 %" }, { counters: "auto", maxOvershoot: 1 }],
+    [{ max_overshoot: "0.1%" }, { counters: "auto", maxOvershoot: 0.001 }],
+    [{ counters: "leased" }, { counters: "leased", maxOvershoot: 0.01 }],
+    // What is exact exceeds nothing.
+    [{ counters: "exact" }, { counters: "exact", maxOvershoot: 0 }],
+    [
+      { counters: "exact", max_overshoot: 0.02 },
+      { counters: "exact", maxOvershoot: 0.02 },
+    ],
+  ])("reads of its counters %j", (written, read) => {
+    expect(parseOne(written)).toMatchObject(read);
+    expect(parsePolicies({ default: { limits, ...written } }).fallback).toMatchObject(read);
   });
 
   it("takes a policy that only exempts, and one that only denies", () => {
@@ -323,7 +347,23 @@ describe("problems", () => {
     [{ rollout: { percent: 101, by: "user" } }, "rollout.percent: must be a number from 0 to 100, but is 101"],
     [{ rollout: { percent: "101%", by: "user" } }, "rollout.percent: must be at most 100%"],
     [{ rollout: { percent: 10 } }, "rollout.by: is missing"],
-    [{ warn_at: 80 }, "warn_at: must be a number from 0 to 1, but is 80"],
+    [{ warn_at: 80 }, "warn_at: must be a number from 0 to 1, but is 80; for 80 percent write 80%"],
+    [{ counters: "approximate" }, 'counters: must be one of auto, exact, leased, but is "approximate"'],
+    [{ counters: "lease" }, "did you mean leased?"],
+    [{ counters: true }, "counters: must be one of auto, exact, leased, but is true"],
+    [{ counter: "exact" }, "counter: is not a known key; did you mean counters?"],
+    [{ maxOvershoot: 0.1 }, "maxOvershoot: is not a known key; did you mean max_overshoot?"],
+    [{ max_overshoot: -0.1 }, "max_overshoot: must be a number from 0 to 1, but is -0.1"],
+    [{ max_overshoot: 5 }, "max_overshoot: must be a number from 0 to 1, but is 5; for 5 percent write 5%"],
+    [{ max_overshoot: 101 }, "max_overshoot: must be a number from 0 to 1, but is 101"],
+    [{ max_overshoot: "150%" }, "max_overshoot: must be at most 100%, but is 150%"],
+    [{ max_overshoot: "0.01" }, "max_overshoot: must be a percentage"],
+    [{ max_overshoot: null }, "max_overshoot: must be a number from 0 to 1, or a percentage"],
+    [
+      { counters: "leased", max_overshoot: 0 },
+      "max_overshoot: is 0, so that nothing may be leased, and counters is leased; write a share above 0, such as 1%, or counters: exact",
+    ],
+    [{ counters: "leased", max_overshoot: "0%" }, "max_overshoot: is 0, so that nothing may be leased"],
     [{ warn_at: "180%" }, "warn_at: must be at most 100%"],
     [{ deadline: "2m" }, "deadline: must last from 1ms to 1m"],
     [{ on_failure: "local", local_share: 0 }, "local_share: must be more than 0; to let nothing through, write"],

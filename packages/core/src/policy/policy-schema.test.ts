@@ -37,6 +37,7 @@ describe("policyFileSchema", () => {
       "allow",
       "cost",
       "count_denials",
+      "counters",
       "deadline",
       "deny",
       "description",
@@ -46,6 +47,7 @@ describe("policyFileSchema", () => {
       "local_limits",
       "local_share",
       "match",
+      "max_overshoot",
       "mode",
       "on_failure",
       "owner",
@@ -77,6 +79,18 @@ describe("policyFileSchema", () => {
     const { local_share, local_limits } = defs.policy!.properties as Record<string, Schema>;
     expect(local_share!.anyOf).toMatchObject([{ type: "number", exclusiveMinimum: 0, maximum: 1 }, { type: "string" }]);
     expect(local_limits).toMatchObject({ type: "array", items: { $ref: "#/$defs/limit" }, minItems: 1, maxItems: 64 });
+  });
+
+  it("takes the three ways to count, and a share that leases may exceed, of a default policy too", () => {
+    const { policies: _, default: fallback } = schema.properties as Record<string, { anyOf: Schema[] }>;
+    const ofDefault = fallback!.anyOf.find(({ type }) => type === "object")!.properties as Record<string, Schema>;
+    for (const { counters, max_overshoot } of [defs.policy!.properties as Record<string, Schema>, ofDefault]) {
+      expect(counters).toMatchObject({ enum: ["auto", "exact", "leased"], default: "auto" });
+      expect(max_overshoot).toMatchObject({
+        default: 0.01,
+        anyOf: [{ type: "number", minimum: 0, maximum: 1 }, { type: "string" }],
+      });
+    }
   });
 
   it("forbids keys that nobody reads", () => {

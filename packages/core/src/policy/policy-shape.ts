@@ -4,15 +4,16 @@ import { mapOf, type ObjectOf, objectOf } from "../shape/object-shapes.ts";
 import type { Reading } from "../shape/reading.ts";
 import { boolean, choice, described, integer, number, refine, type Shape, text } from "../shape/shape.ts";
 import { hasMisspelt } from "../shape/suggest.ts";
-import { defaultPolicyId } from "./default-policy.ts";
+import { defaultMaxOvershoot, defaultPolicyId } from "./default-policy.ts";
 import { endpointPattern } from "./endpoint-pattern.ts";
 import { limitsShape, localLimitsShape } from "./limit-shape.ts";
 import { matchShape, noValues, valueLists, type WrittenMatch } from "./match-shape.ts";
 import { anything, dimensionName, domainName, policyId } from "./names.ts";
 import { duration } from "./parse-duration.ts";
 import { instant } from "./parse-instant.ts";
-import type { Limit, Policy } from "./policy.ts";
+import { counterModes, type Limit, type Policy } from "./policy.ts";
 import { defaultLocalShare } from "./share-of-window.ts";
+import { percentText, shareShape } from "./share-shape.ts";
 
 /** A policy whose domain may still come from the document. */
 export type WrittenPolicy = Omit<Policy, "match"> & { readonly match: WrittenMatch };
@@ -26,25 +27,12 @@ const cost = byType({
   ),
 });
 
-const percentText = refine(
-  text({ max: 16, pattern: /^\d+(\.\d+)?\s*%$/, form: "a percentage, such as 80%" }),
-  (written) => Number.parseFloat(written),
-);
-
-const warnAt = refine(
-  byType({ number: number({ min: 0, max: 1 }), text: refine(percentText, (percent) => percent / 100) }),
-  (share, reading) => (share <= 1 ? share : reading.problem(`must be at most 100%, but is ${share * 100}%`)),
-);
+const localShareSchema = { type: "number", exclusiveMinimum: 0, maximum: 1 };
 
 const localShare = refine(
-  byType({
-    number: { ...number({ min: 0, max: 1 }), schema: { type: "number", exclusiveMinimum: 0, maximum: 1 } },
-    text: refine(percentText, (written) => written / 100),
-  }),
-  (share, reading) => {
-    if (share > 1) return reading.problem(`must be at most 100%, but is ${share * 100}%`);
-    return share > 0 ? share : reading.problem("must be more than 0; to let nothing through, write on_failure: closed");
-  },
+  { ...shareShape, schema: { anyOf: [localShareSchema, percentText.schema] } },
+  (share, reading) =>
+    share > 0 ? share : reading.problem("must be more than 0; to let nothing through, write on_failure: closed"),
 );
 
 const percent = refine(byType({ number: number({ min: 0, max: 100 }), text: percentText }), (share, reading) =>
@@ -90,7 +78,17 @@ const commonFields = {
     duration({ maxMs: 60_000 }),
     "How long counters elsewhere may take to answer before `on_failure` does. Left out: 25ms.",
   ),
-  warn_at: described(warnAt, "Share of a limit from which its state is `warning`: 0.8 or 80%.", { default: 0.8 }),
+  counters: described(
+    choice(counterModes),
+    "How checks are decided: `exact`, each where the counters are; `leased`, on each node, by tokens that it took in advance; `auto`, by leases where a counter is hot.",
+    { default: "auto" },
+  ),
+  max_overshoot: described(
+    shareShape,
+    "By how much of their smallest window's limit leases may exceed what the limits allow, at most: 0.01 or 1%. 0: every check is decided exactly.",
+    { default: defaultMaxOvershoot, examples: [0.001, "5%"] },
+  ),
+  warn_at: described(shareShape, "Share of a limit from which its state is `warning`: 0.8 or 80%.", { default: 0.8 }),
   count_denials: described(boolean, "Whether denials are counted across nodes as well as on each.", { default: false }),
 };
 
@@ -156,6 +154,8 @@ type Common = ObjectOf<Readonly<Record<never, never>>, typeof commonFields>;
 function finishCommon(written: Common, reading: Reading, raw: unknown): Omit<Policy, "id" | "match" | "replaces"> {
   checkLimits(written, reading, raw as object);
   checkLocal(written, reading, raw as object);
+  checkCounters(written, reading);
+  const { counters = "auto" } = written;
   return {
     version: written.version ?? 1,
     ...(written.description === undefined ? undefined : { description: written.description }),
@@ -172,6 +172,9 @@ function finishCommon(written: Common, reading: Reading, raw: unknown): Omit<Pol
     ...(written.local_limits === undefined ? undefined : { localLimits: written.local_limits }),
     ...(written.deadline === undefined ? undefined : { deadlineMs: written.deadline }),
     warnAt: written.warn_at ?? 0.8,
+    counters,
+    // What is exact exceeds nothing.
+    maxOvershoot: written.max_overshoot ?? (counters === "exact" ? 0 : defaultMaxOvershoot),
     countDenials: written.count_denials ?? false,
   };
 }
@@ -220,5 +223,14 @@ function checkLocal(
     reading.problem(
       "stands in for limits, of which the policy has none; write limits, or leave it out",
       "local_limits",
+    );
+}
+
+/** A lease is tokens that may be spent too late: where nothing may be exceeded, there is none. */
+function checkCounters(written: Common, reading: Reading): void {
+  if (written.counters === "leased" && written.max_overshoot === 0)
+    reading.problem(
+      "is 0, so that nothing may be leased, and counters is leased; write a share above 0, such as 1%, or counters: exact",
+      "max_overshoot",
     );
 }

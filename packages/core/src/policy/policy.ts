@@ -33,6 +33,11 @@ export interface Window {
   readonly name?: string;
 }
 
+export const counterModes = ["auto", "exact", "leased"] as const;
+
+/** How checks are decided: where the counters are, by leases, or by leases where a counter is hot. */
+export type CounterMode = (typeof counterModes)[number];
+
 export type FailMode = "open" | "closed" | "local";
 
 /** What a request does that lacks one of the limit's dimensions. */
@@ -111,6 +116,10 @@ export interface Policy {
   readonly deadlineMs?: number;
   /** Share of the limit from which the state is `warning`. */
   readonly warnAt: number;
+  /** `exact`: every check is decided where the counters are. `leased`: by leases, however little is asked. `auto`: by leases while hot. */
+  readonly counters: CounterMode;
+  /** By how much of its smallest window's limit leases may exceed what a limit allows, as a share, 0 … 1. 0: nothing is leased. */
+  readonly maxOvershoot: number;
   /** Whether denials are counted across nodes as well as on each. */
   readonly countDenials: boolean;
 }

@@ -17,12 +17,12 @@ export interface ContractCase {
   run(open: () => StoreUnderTest | Promise<StoreUnderTest>): Promise<void>;
 }
 
-function expectEqual(actual: unknown, expected: unknown, because: string): void {
+export function expectEqual(actual: unknown, expected: unknown, because: string): void {
   const [got, wanted] = [JSON.stringify(actual), JSON.stringify(expected)];
   if (got !== wanted) throw new Error(`expected ${wanted}, got ${got}: ${because}`);
 }
 
-function only(answer: TakeAnswer): LimitOutcome {
+export function only(answer: TakeAnswer): LimitOutcome {
   expectEqual(answer.outcomes.length, 1, "one outcome per resolved limit");
   return answer.outcomes[0]!;
 }
@@ -73,7 +73,7 @@ function conversationCase(conversation: Conversation): ContractCase {
   };
 }
 
-function forEachAlgorithm(
+export function forEachAlgorithm(
   name: string,
   run: (algorithm: Algorithm, under: StoreUnderTest) => Promise<void>,
   which: readonly Algorithm[] = algorithms,

@@ -1,3 +1,4 @@
+export { centralCountersContract } from "./central-counters-contract.ts";
 export { type Conversation, conversationStartMs, conversations, type Deed, type Step } from "./conversations.ts";
 export { type ContractCase, counterStoreContract, type StoreUnderTest } from "./counter-store-contract.ts";
 export { failingCounters } from "./failing-counters.ts";

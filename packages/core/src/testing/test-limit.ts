@@ -11,6 +11,8 @@ export interface TestLimit {
   readonly name?: string;
   readonly blockForMs?: number;
   readonly blockable?: boolean;
+  readonly counters?: Policy["counters"];
+  readonly maxOvershoot?: number;
 }
 
 /** `perSecond`-like windows without ceremony: 100 per 1 000 ms, and a burst where it differs. */
@@ -34,6 +36,8 @@ export function policyOf(id: string, limits: readonly Limit[]): Policy {
     onFailure: "open",
     onFailureChosen: true,
     warnAt: 0.8,
+    counters: "auto",
+    maxOvershoot: 0.01,
     countDenials: false,
   };
 }
@@ -46,6 +50,8 @@ export function compileTestLimit({
   name,
   blockForMs,
   blockable,
+  counters = "auto",
+  maxOvershoot = 0.01,
 }: TestLimit): CompiledLimit {
   const limit: Limit = {
     ...(name === undefined ? {} : { name }),
@@ -58,7 +64,7 @@ export function compileTestLimit({
     blockable: blockable ?? false,
     onChange: "keep",
   };
-  return compileLimits(policyOf(policy ?? "test", [limit]))[0]!;
+  return compileLimits({ ...policyOf(policy ?? "test", [limit]), counters, maxOvershoot })[0]!;
 }
 
 export function resolvedLimit(limit: CompiledLimit, subject: string, cost = 1, group = 0): ResolvedLimit {

@@ -54,8 +54,9 @@ export function decodeArrival({ limits }: Question, ahead: number, nowUs: number
   return { taken, atMs: nowUs / 1000, outcomes, plan: undefined, receipt: undefined, replayed: false, numbers: none };
 }
 
-const answers = { denied: 0, taken: 1, takenBefore: 2, conflict: 3, outside: 4 } as const;
-const numbersPerWindow = 5;
+/** What scripts say of a question, in numbers. */
+export const answers = { denied: 0, taken: 1, takenBefore: 2, conflict: 3, outside: 4 } as const;
+export const numbersPerWindow = 5;
 
 /** `take` and `peek`: per question an answer, its time and its receipt, then five numbers per window. */
 export function decodePlan(questions: readonly Question[], reply: readonly (number | string)[]): readonly Reply[] {
@@ -109,7 +110,7 @@ export function decodeBlocks(questions: readonly Question[]): readonly Reply[] {
   return questions.map(() => ({ kind: "answer", answer: charged }));
 }
 
-const none: readonly number[] = [];
+export const none: readonly number[] = [];
 
 const charged: Answer = {
   taken: true,
@@ -121,7 +122,8 @@ const charged: Answer = {
   numbers: none,
 };
 
-function planOf(
+/** Windows as the script found them, each described for its limit's cost. */
+export function planOf(
   limits: readonly ResolvedLimit[],
   numbers: readonly number[],
   begin: number,

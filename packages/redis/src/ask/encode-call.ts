@@ -2,6 +2,7 @@ import type { CompiledWindow, ResolvedLimit } from "sluice";
 import type { RedisArgument } from "../connect/redis-connection.ts";
 import type { KeyNames } from "../place/key-names.ts";
 import { codeOfIdentity } from "../place/key-names.ts";
+import { KeyList } from "./key-list.ts";
 import type { Question } from "./question.ts";
 import {
   codeOf,
@@ -9,6 +10,7 @@ import {
   kindNumber,
   type RateArguments,
   rateOf,
+  shapeOf,
   takeWorthOf,
   type WindowCode,
   worthOf,
@@ -18,21 +20,6 @@ import {
 export interface Call {
   readonly keys: readonly string[];
   readonly args: readonly RedisArgument[];
-}
-
-/** Keys of one call, each once, by their numbers from 1. */
-class KeyList {
-  readonly names: string[] = [];
-  readonly #numbers = new Map<string, number>();
-
-  numberOf(name: string): number {
-    let number = this.#numbers.get(name);
-    if (number === undefined) {
-      number = this.names.push(name);
-      this.#numbers.set(name, number);
-    }
-    return number;
-  }
 }
 
 /** `take-arrivals`: see its header. At most 255 questions, so that a byte numbers a key. */
@@ -91,7 +78,6 @@ export function encodeBlocks(questions: readonly Question[], names: KeyNames, de
 
 const headBytes = 9;
 const windowBytes = 66;
-const day = 24 * 60 * 60 * 1000;
 
 /** `take`, `peek` and `charge`: see windows.lua. `serverNowMs` is the server's time as far as we know it. */
 export function encodePlan(
@@ -162,7 +148,7 @@ function writeWindow(
   plan.writeUInt16LE(keys.numberOf(names.counter(code.code, subject)), at + 4);
   plan.writeUInt16LE(blocks ? keys.numberOf(blockKey(names, limit, subject)) : 0, at + 6);
   plan.writeUInt16LE(marked ? keys.numberOf(names.mark(code.code, subject)) : 0, at + 8);
-  const [a, b, c, life] = shapeOf(window, code, cost, operation, serverNowMs);
+  const [a, b, c, life] = shapeOf(window, code, worthIn(window, code, cost, operation), serverNowMs);
   plan.writeDoubleLE(cost, at + 10);
   plan.writeDoubleLE(code.capacity, at + 18);
   plan.writeDoubleLE(a, at + 26);
@@ -176,25 +162,9 @@ export function blockKey(names: KeyNames, limit: ResolvedLimit["limit"], subject
   return names.counter(codeOfIdentity(`${limit.identity}|block`), subject);
 }
 
-/** What `a`, `b`, `c` and life mean for each kind: see windows.lua. */
-function shapeOf(
-  window: CompiledWindow,
-  code: WindowCode,
-  cost: number,
-  operation: Question["operation"],
-  serverNowMs: number,
-): readonly [a: number, b: number, c: number, life: number] {
-  if (code.kind <= kindNumber.wideArrival) {
-    const worth =
-      cost < 0 ? creditOf(window, -cost) : operation === "charge" ? worthOf(window, cost) : takeWorthOf(window, cost);
-    return [worth, code.tolerance, code.furthest, code.lifeMs];
-  }
-  if (window.calendar !== undefined) {
-    // The server's time is known roughly. These bounds hold for this window and the next, so a look back is on the safe side.
-    const { startMs, endMs } = window.calendar(Math.floor(serverNowMs) - 60_000);
-    // Half a day into the next one is in it, wherever clocks change.
-    const next = window.calendar(endMs + day / 2);
-    return [-1, endMs, next.endMs, startMs];
-  }
-  return [window.perMs === Number.POSITIVE_INFINITY ? 0 : window.perMs, 0, 0, code.lifeMs];
+/** What a cost is worth in units of arrival time: none where it is not counted in time. */
+function worthIn(window: CompiledWindow, code: WindowCode, cost: number, operation: Question["operation"]): number {
+  if (code.kind > kindNumber.wideArrival) return 0;
+  if (cost < 0) return creditOf(window, -cost);
+  return operation === "charge" ? worthOf(window, cost) : takeWorthOf(window, cost);
 }

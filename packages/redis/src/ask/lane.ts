@@ -1,8 +1,11 @@
-import { SluiceError, StoreUnavailable } from "sluice";
+import { StoreUnavailable } from "sluice";
+import { idempotencyConflict } from "sluice/store";
 import type { KeyNames } from "../place/key-names.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
+import { decodeLeases } from "./decode-lease.ts";
 import { decodeArrival, decodeBlocks, decodeCharges, decodeHead, decodePlan, headLength } from "./decode-reply.ts";
 import { type Call, encodeArrivals, encodeBlocks, encodePlan } from "./encode-call.ts";
+import { encodeLeases } from "./encode-lease.ts";
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
 import { type Answer, type Operation, operations, type Question, type Reply, weightOf } from "./question.ts";
 import { callScript } from "./script-calls.ts";
@@ -132,7 +135,8 @@ export class Lane {
 
   /**
    * The server has `budgetMs` to answer. A caller who waits for less, `patienceMs`, is answered then, which says nothing of
-   * the server: neither its breaker nor the questions that travel along are concerned.
+   * the server: neither its breaker nor the questions that travel along are concerned. One who waits for longer still hears an
+   * answer that comes too late: the server is blamed all the same, and is not asked again.
    */
   ask(question: Question, budgetMs: number, patienceMs: number = budgetMs): Promise<Answer> {
     const { nowMs, maxWaiting } = this.#options;
@@ -324,7 +328,8 @@ export class Lane {
     for (const pending of pendings) {
       if (pending.settled) continue;
       pending.repeats += 1;
-      if (pending.repeats <= mostRepeats && nowMs < pending.expiresMs) repeated.push(pending);
+      const untilMs = Math.min(pending.expiresMs, pending.lateMs);
+      if (pending.repeats <= mostRepeats && nowMs < untilMs) repeated.push(pending);
       else this.#giveUp(pending, new StoreUnavailable("storage_timeout"));
     }
     this.#waiting.pushFirst(repeated);
@@ -446,12 +451,14 @@ function encode(
 ): Call {
   if (operation === "takeArrival") return encodeArrivals(questions, names, deadlineMs);
   if (operation === "block") return encodeBlocks(questions, names, deadlineMs);
+  if (operation === "lease") return encodeLeases(questions, names, deadlineMs, serverNowMs);
   return encodePlan(questions, names, deadlineMs, serverNowMs);
 }
 
 function decode(operation: Operation, pendings: readonly Pending[], reply: readonly number[]): readonly Reply[] {
   const questions = pendings.map(({ question }) => question);
   if (operation === "block") return decodeBlocks(questions);
+  if (operation === "lease") return decodeLeases(questions, reply);
   return operation === "charge" ? decodeCharges(questions, reply) : decodePlan(questions, reply);
 }
 
@@ -465,12 +472,4 @@ function unavailable(shard: GuardedShard | undefined): StoreUnavailable {
   const why =
     shard === undefined ? "no server is known for these counters" : `there is no connection to ${shard.shard.name}`;
   return new StoreUnavailable("storage_unavailable", undefined, { cause: new Error(why) });
-}
-
-function idempotencyConflict(id: string): SluiceError {
-  return new SluiceError(
-    "idempotency_conflict",
-    `request id ${JSON.stringify(id)} was already used for another request; use a new id for each different request`,
-    [{ path: ["id"], message: "was already used for another request" }],
-  );
 }

@@ -1,4 +1,4 @@
-import type { ResolvedLimit, TakeAnswer } from "sluice";
+import type { LeaseAnswer, LeaseAsk, ResolvedLimit, TakeAnswer } from "sluice";
 import type { TakePlan } from "sluice/store";
 
 /** What is asked of counters that share a slot. Questions of one operation travel together. */
@@ -16,10 +16,12 @@ export interface Question {
   readonly receiptLifeMs?: number | undefined;
   /** Block: for how long. */
   readonly forMs?: number | undefined;
+  /** Lease: what is wanted of the limits, and what became of earlier grants. */
+  readonly ask?: LeaseAsk | undefined;
 }
 
 /** `takeArrival` is a take from one window of arrival times with nothing asked beside: the commonest, by a script of its own. */
-export const operations = ["takeArrival", "take", "peek", "charge", "block"] as const;
+export const operations = ["takeArrival", "take", "peek", "charge", "block", "lease"] as const;
 
 export type Operation = (typeof operations)[number];
 
@@ -28,6 +30,8 @@ export interface Answer extends TakeAnswer {
   readonly plan: TakePlan | undefined;
   /** Peeks: what the script said of each window, for readings. */
   readonly numbers: readonly number[];
+  /** Leases. */
+  readonly grant?: Pick<LeaseAnswer, "granted" | "epoch" | "unspent"> | undefined;
 }
 
 /** What a script says of one question. */
@@ -43,6 +47,8 @@ export function weightOf({ operation, limits }: Question): number {
   if (operation === "takeArrival") return 1;
   let weight = 1;
   for (const { windows } of limits) {
+    // A ledger is read and written beside.
+    if (operation === "lease") weight += 2;
     for (const { kind } of windows) weight += kind === "log" ? 12 : 1;
   }
   return weight;

@@ -17,6 +17,7 @@ const never = 1e300;
 const neverText = String(2 ** 53);
 
 const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
 
 /** A window made ready for scripts. */
 export interface WindowCode {
@@ -79,6 +80,27 @@ function encodeWindow(window: CompiledWindow): WindowCode {
     lifeMs: 2 * Math.ceil(window.furthestMs) + 2 * minuteMs,
     rates,
   };
+}
+
+/**
+ * What `a`, `b`, `c` and life mean for each kind: see windows.lua. `arrivals` is what `a` is for those. `serverNowMs` is the
+ * server's time as far as we know it.
+ */
+export function shapeOf(
+  window: CompiledWindow,
+  code: WindowCode,
+  arrivals: number,
+  serverNowMs: number,
+): readonly [a: number, b: number, c: number, life: number] {
+  if (code.kind <= kindNumber.wideArrival) return [arrivals, code.tolerance, code.furthest, code.lifeMs];
+  if (window.calendar !== undefined) {
+    // The server's time is known roughly. These bounds hold for this window and the next, so a look back is on the safe side.
+    const { startMs, endMs } = window.calendar(Math.floor(serverNowMs) - minuteMs);
+    // Half a day into the next one is in it, wherever clocks change.
+    const next = window.calendar(endMs + dayMs / 2);
+    return [-1, endMs, next.endMs, startMs];
+  }
+  return [window.perMs === Number.POSITIVE_INFINITY ? 0 : window.perMs, 0, 0, code.lifeMs];
 }
 
 /** What a cost is worth in units of arrival time. */

@@ -5,32 +5,11 @@
 --- ARGV[2]: the plan, see windows.lua
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, answer… }, per request 1, or 4 where a calendar's
 ---          bounds do not hold at this server's time: then nothing of the call is charged
---- include: server-time, refuse-when-late, arrival-units, windows
+--- include: server-time, refuse-when-late, arrival-units, windows, receipt-marks
 
 local plan, position = ARGV[2], 1
 local reply = { now_us, 0, 0, 0 }
 local bounded = true
--- Marks as they will be; false for those that go.
-local marks = {}
-
--- To receipts that are out it is as if another one had been redeemed. An emptied counter holds nothing of what they stand for.
-local function note_credit(mark_key, emptied, given)
-  local mark = marks[mark_key]
-  if mark == nil then mark = values[mark_key] end
-  local beginning, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
-  if not beginning then return end
-  marks[mark_key] = not emptied and beginning .. ' ' .. format('%.0f', given_text + given)
-end
-
-local function write_marks()
-  for mark_key, mark in pairs(marks) do
-    if mark then
-      call('SET', KEYS[mark_key], mark, 'KEEPTTL')
-    else
-      call('DEL', KEYS[mark_key])
-    end
-  end
-end
 
 while position <= #plan do
   local steps, _

@@ -34,3 +34,17 @@ counters  in memory, 1 of at most 10
 it("says nothing of a store where there is none", () => {
   expect(renderStatus(body)).not.toMatch(/^store/m);
 });
+
+it("tells of leases, and of those beyond their time", () => {
+  const counters = { kind: "redis", at: "redis://a:1", waiting: 0, shards: [] };
+  const textOf = (leases: { held: number; tokens: number; stale: number; stale_for_ms?: number }): string =>
+    renderStatus({ ...body, counters: { ...counters, leases } });
+  expect(textOf({ held: 12, tokens: 340, stale: 0 })).toContain(`
+counters  redis://a:1, 0 waiting
+leases    12 held, 340 left to spend
+waiting`);
+  expect(textOf({ held: 12, tokens: 340, stale: 3, stale_for_ms: 12_345 })).toContain(
+    "leases    12 held, 340 left to spend; 3 beyond their time for 12s, because the counters do not answer\n",
+  );
+  expect(renderStatus({ ...body, counters })).not.toMatch(/^leases/m);
+});

@@ -29,6 +29,7 @@ interface StatusBody {
     readonly counters?: number;
     readonly max_counters?: number;
     readonly waiting?: number;
+    readonly leases?: LeasesBody;
     readonly shards?: readonly ShardBody[];
   };
   readonly queue: { readonly pending: number; readonly max_pending: number };
@@ -53,6 +54,13 @@ interface StoreBody {
   readonly problems: readonly string[];
   readonly precedence: string;
   readonly overridden: readonly string[];
+}
+
+interface LeasesBody {
+  readonly held: number;
+  readonly tokens: number;
+  readonly stale: number;
+  readonly stale_for_ms?: number;
 }
 
 interface ShardBody {
@@ -93,6 +101,7 @@ export function renderStatus(body: StatusBody): string {
     ...(body.store === undefined ? [] : storeRows(body.store)),
     ["counters", countersText(counters)],
     ...(counters.shards ?? []).map((shard) => ["", shardText(shard)] as const),
+    ...(counters.leases === undefined ? [] : [["leases", leasesText(counters.leases)] as const]),
     ["waiting", `${queue.pending} of at most ${queue.max_pending}`],
     ["shed", shedText.length === 0 ? "none" : shedText.join(", ")],
     ...Object.entries(protocols)
@@ -137,6 +146,12 @@ function countersText({ kind, at, counters, max_counters, waiting }: StatusBody[
 function shardText({ shard, connected, breaker, round_trip_ms, failed_calls }: ShardBody): string {
   const trip = round_trip_ms === undefined ? "" : `, ${round_trip_ms} ms away`;
   return `${shard}: ${connected ? "connected" : "not connected"}, breaker ${breaker}${trip}, ${failed_calls} failed calls`;
+}
+
+function leasesText({ held, tokens, stale, stale_for_ms: forMs }: LeasesBody): string {
+  const since = forMs === undefined ? "" : ` for ${shortDuration(forMs)}`;
+  const beyond = stale === 0 ? "" : `; ${stale} beyond their time${since}, because the counters do not answer`;
+  return `${held} held, ${tokens} left to spend${beyond}`;
 }
 
 /** To the second. */

@@ -11,11 +11,16 @@ export interface Terminal {
 export interface TerminalOutput extends TextOutput {
   /** Whether people look at it. */
   readonly isTTY?: boolean | undefined;
-  /** How many characters a line of theirs has. */
+  /** How many characters a line of theirs has, and how many lines they see. */
   readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
 }
 
-export type TerminalInput = NodeJS.ReadableStream & { readonly isTTY?: boolean | undefined };
+export type TerminalInput = NodeJS.ReadableStream & {
+  readonly isTTY?: boolean | undefined;
+  /** Of a terminal: whether keys are handed over one by one, and not line by line. */
+  setRawMode?(raw: boolean): unknown;
+};
 
 /**
  * 0: allowed, done, or all is well. 1: denied, different, not done, or policies with errors. 2: wrong usage, or the command

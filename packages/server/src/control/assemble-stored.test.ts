@@ -142,11 +142,12 @@ describe("what is stored, assembled", () => {
     expect(await look()).toBe(3);
     await control.subjects.setLimit(admin, "user", "u1", { policy: "a", windows: ["1/s"] });
     expect(await look()).toBe(4);
-    await control.subjects.setLimit(admin, "user", "u1", { policy: "a", windows: ["2/s"] });
+    const expected = "any";
+    await control.subjects.setLimit(admin, "user", "u1", { policy: "a", windows: ["2/s"] }, { expected });
     expect(await look()).toBe(5);
     for (const seconds of [60, 61]) {
       const untilMs = control.clock.epochMs() + seconds * 1_000;
-      await control.subjects.setLimit(admin, "user", "u1", { policy: "a", windows: ["2/s"], untilMs });
+      await control.subjects.setLimit(admin, "user", "u1", { policy: "a", windows: ["2/s"], untilMs }, { expected });
       expect(await look()).toBe(seconds - 54);
     }
     const { value } = await control.policies.put(admin, "a", document("20/s"), { expected: 1, rollout: {} });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { renderProblem, SluiceError } from "sluice";
 import { parsePolicyText } from "sluice/policy-text";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { ImportReport } from "./control-plane.ts";
 import { readImport } from "./read-import.ts";
 import { readImportAside } from "./read-import-aside.ts";
 import { actorOf, admin, document, openTestControl, refusalOf, type TestControl } from "./testing/open-test-control.ts";
@@ -13,6 +14,17 @@ beforeEach(async () => {
 });
 
 afterEach(() => control.close());
+
+type Kind = "created" | "changed" | "deleted";
+
+/** What a report says of users. */
+function told(users: Partial<Readonly<Record<Kind, readonly string[]>>>): ImportReport["subjects"] {
+  const of = (values: readonly string[] = []) => ({
+    count: values.length,
+    first: values.map((value) => ({ dimension: "user", value })),
+  });
+  return { created: of(users.created), changed: of(users.changed), deleted: of(users.deleted) };
+}
 
 const withoutHeader = (text: string): string => text.replace(/^#.*\n/gm, "");
 
@@ -94,8 +106,9 @@ subjects:
     const report = await control.configuration.import(admin, file, { why: "from Git" });
     expect(report).toMatchObject({
       generation: 2,
-      value: { created: ["orders", "carts", "default"], changed: [], deleted: [], unchanged: 0, subjects: 2 },
+      value: { created: ["orders", "carts", "default"], changed: [], deleted: [], unchanged: 0 },
     });
+    expect(report.value.subjects).toEqual(told({ created: ["u1", "u2"] }));
     const { policySet, problems } = await control.takeUp();
     expect(problems).toEqual([]);
     expect(policySet.policies.map(({ id, version, match }) => [id, version, match.domain])).toEqual([
@@ -109,7 +122,7 @@ subjects:
       { value: "u2", limits: [{ policy: "orders", untilMs: Date.parse("2026-07-01") }] },
     ]);
     const again = await control.configuration.import(admin, file);
-    expect(again).toMatchObject({ generation: undefined, value: { unchanged: 3, subjects: 0 } });
+    expect(again).toMatchObject({ generation: undefined, value: { unchanged: 3, subjects: told({}) } });
     const { items } = await control.audit.list(admin, { kind: "policy", target: "orders" });
     expect(items).toEqual([expect.objectContaining({ action: "policy.put", why: "from Git", generation: 2 })]);
   });
@@ -118,13 +131,14 @@ subjects:
     await control.policies.put(admin, "old", document("1/s"));
     await control.policies.put(admin, "orders", document("1/s"));
     await control.subjects.setTier(admin, "user", "gone", "gold");
-    const report = await control.configuration.import(admin, file, { mode: "replace" });
+    const report = await control.configuration.import(admin, file, { mode: "replace", expected: "any" });
     expect(report.value).toEqual({
       created: ["carts", "default"],
       changed: ["orders"],
       deleted: ["old"],
       unchanged: 0,
-      subjects: 3,
+      subjects: told({ created: ["u1", "u2"], deleted: ["gone"] }),
+      generationBefore: 3,
     });
     expect((await control.policies.get(admin, "orders")).version).toBe(2);
     expect((await control.subjects.get(admin, "user", "gone")).version).toBe(0);
@@ -135,11 +149,14 @@ subjects:
     const untilMs = control.clock.epochMs() + 1_000;
     await control.subjects.setLimit(admin, "user", "u1", { policy: "orders", windows: ["99/s"], untilMs });
     await control.subjects.setTier(admin, "user", "u2", "gold");
-    await control.subjects.setTier(admin, "user", "u2", undefined);
+    await control.subjects.setTier(admin, "user", "u2", undefined, { expected: "any" });
     control.clock.advance(1_000);
     const text = await control.configuration.export(admin);
     const again = await control.configuration.import(admin, text, { mode: "replace" });
-    expect(again).toMatchObject({ generation: undefined, value: { deleted: [], changed: [], subjects: 0 } });
+    expect(again).toMatchObject({
+      generation: undefined,
+      value: { deleted: [], changed: [], subjects: told({}) },
+    });
   });
 
   it("refuses two limits of a subject for the same, of which one would be lost", async () => {
@@ -215,6 +232,79 @@ subjects:
     await control.configuration.import(admin, file, { expected: 1 });
   });
 
+  it("changes and deletes nothing that is there without the generation that was seen, and says what to do", async () => {
+    await control.configuration.import(admin, file);
+    const untilMs = control.clock.epochMs() + 1_000;
+    await control.subjects.setLimit(admin, "user", "u1", { policy: "orders", windows: ["9/s"], untilMs });
+    const { generation } = await control.store.readPulse();
+    const subject = (more: object): string => JSON.stringify({ policies: [], subjects: [{ user: "u1", ...more }] });
+    const own = { policy: "orders", windows: "9/s", until: new Date(untilMs).toISOString() };
+    const all = withoutHeader(await control.configuration.export(admin));
+    const cases = [
+      ["merge", "policies: [{ id: orders, on_failure: open, limits: [{ by: user, windows: 11/s }] }]", {}],
+      ["merge", subject({ tier: "silver", limits: [own] }), { changed: ["u1"] }],
+      ["merge", subject({ limits: [own] }), { changed: ["u1"] }],
+      ["merge", subject({ tier: "gold" }), { changed: ["u1"] }],
+      ["merge", subject({ tier: "gold", limits: [{ ...own, windows: "8/s" }] }), { changed: ["u1"] }],
+      ["merge", subject({ tier: "gold", limits: [{ ...own, until: undefined }] }), { changed: ["u1"] }],
+      ["replace", all.replace(/subjects:.*/s, ""), { deleted: ["u1", "u2"] }],
+      ["replace", all.replace(/default:.*(?=subjects:)/s, ""), {}],
+    ] as const;
+    const before = await control.dump();
+    for (const [mode, text, subjects] of cases) {
+      const refusal = await refusalOf(control.configuration.import(admin, text, { mode }));
+      expect(refusal, text).toMatchObject({ code: "version_conflict", currentVersion: generation });
+      expect(refusal.message, text).toMatch(/dry run.*If-Match.*If-Match: \*/);
+      const dry = await control.configuration.import(admin, text, { mode, dryRun: true });
+      expect(dry.value, text).toMatchObject({ generationBefore: generation, subjects: told(subjects) });
+      for (const expected of [generation, "any"] as const)
+        await control.configuration.import(admin, text, { mode, expected, dryRun: true });
+    }
+    expect(await control.dump()).toBe(before);
+    const [[, text]] = cases;
+    await control.configuration.import(admin, text, { expected: generation });
+    expect(await refusalOf(control.configuration.import(admin, text, { expected: generation }))).toMatchObject({
+      code: "version_conflict",
+    });
+  });
+
+  it("adds to what is there, and repeats it, without a generation, and leaves alone what stays", async () => {
+    await control.configuration.import(admin, file);
+    const limit = { policy: "orders", windows: ["1/s"] };
+    await control.subjects.setLimit(actorOf("operator"), "user", "u1", limit, { why: "contract 4711" });
+    const more = JSON.stringify({
+      policies: [{ id: "more", ...document("1/s") }],
+      subjects: [
+        { user: "u1", tier: "gold", limits: [limit, { policy: "carts", windows: "2/s" }].toReversed() },
+        { user: "u2", tier: "gold", limits: [{ policy: "orders", windows: "7/1s", until: "2026-07-01" }] },
+        { user: "u3", tier: "gold" },
+      ],
+    });
+    const { value } = await control.configuration.import(admin, more, { why: "more" });
+    expect(value).toMatchObject({
+      created: ["more"],
+      subjects: told({ changed: ["u1", "u2"], created: ["u3"] }),
+    });
+    const { limits } = await control.subjects.get(admin, "user", "u1");
+    expect(limits.map(({ policy, reason }) => [policy, reason]).toSorted()).toEqual([
+      ["carts", "more"],
+      ["orders", "contract 4711"],
+    ]);
+    expect((await control.subjects.get(admin, "user", "u2")).limits).toMatchObject([{ windows: ["7/s"] }]);
+    expect((await control.configuration.import(admin, more)).generation).toBeUndefined();
+    // Nobody has seen, or misses, an override that has ended.
+    control.clock.advance(366 * 86_400_000);
+    const last = JSON.stringify({ policies: [], subjects: [{ user: "u2", tier: "gold" }] });
+    expect((await control.configuration.import(admin, last)).generation).toBeUndefined();
+  });
+
+  it("names the first of many subjects, and counts all", async () => {
+    const users = Array.from({ length: 101 }, (_, index) => ({ user: `u${index}`, tier: "gold" }));
+    const { value } = await control.configuration.import(admin, JSON.stringify({ policies: [], subjects: users }));
+    expect(value.subjects.created.count).toBe(101);
+    expect(value.subjects.created.first).toHaveLength(100);
+  });
+
   it("is refused where it changes a policy of which a version is on its way", async () => {
     await control.policies.put(admin, "orders", document("1/s"));
     await control.policies.put(admin, "orders", document("2/s"), { expected: 1, rollout: {} });
@@ -257,6 +347,8 @@ describe("what is exported and imported elsewhere", () => {
       on_failure: fc.constantFrom("open", "closed", "local"),
       mode: fc.constantFrom("enforce", "shadow"),
       warn_at: fc.constantFrom(0.5, "80%"),
+      counters: fc.constantFrom("auto", "exact", "leased"),
+      max_overshoot: fc.constantFrom(0.02, "5%", 1),
       allow: fc.record({ user: fc.array(value, { minLength: 1, maxLength: 2 }) }),
     },
     { requiredKeys: ["limits"] },

@@ -6,7 +6,7 @@ import { canonicalSubject } from "./canonical-subject.ts";
 import { type AuditedChange, commit, look } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { invalidField } from "./control-errors.ts";
-import type { Actor, ConfigurationControl, ImportReport } from "./control-plane.ts";
+import type { Actor, ConfigurationControl, CountedSubjects, ImportReport } from "./control-plane.ts";
 import { renderYaml } from "./diff-documents.ts";
 import { warnOverridden } from "./overridden-by-files.ts";
 import { documentFromText, keptDocument, saysTheSame } from "./policy-documents.ts";
@@ -16,10 +16,12 @@ import { readImportAside } from "./read-import-aside.ts";
 import { readStoredRows, type StoredRows, underwayStates } from "./stored-rows.ts";
 import { VersionConflict } from "./version-conflict.ts";
 import { auditOf, keepDeletions, keepPolicies, planPolicy, type WrittenPolicy } from "./write-policy.ts";
-import { findOwnLimit, isOver, kindOf, maxOverrideMs } from "./write-subject.ts";
+import { findOwnLimit, isOver, kindOf, limitsTheSame, maxOverrideMs } from "./write-subject.ts";
 
 const kind = "configuration";
 const maxImportLength = 64 * 1024 * 1024;
+/** How many subjects a report names that were created, and changed, and deleted. */
+const maxNamed = 100;
 
 export function createConfigurationControl(context: ControlContext): ConfigurationControl {
   return {
@@ -47,26 +49,39 @@ export function createConfigurationControl(context: ControlContext): Configurati
       };
       return commit(context, actor, wish, options, async (change) => {
         const { generation } = await change.pulse();
-        if (expected !== undefined && expected !== generation)
+        if (expected !== undefined && expected !== "any" && expected !== generation)
           throw new VersionConflict("the configuration", expected, generation);
         const nowMs = context.nowMs();
         const audit: AuditedChange[] = [];
         const policies = await importPolicies(change, actor, imported.policies, { mode, why, nowMs }, audit);
-        const subjects = await importSubjects(change, actor, imported.subjects, { mode, why, nowMs, context }, audit);
-        const report: ImportReport = { ...policies, subjects };
         const { created, changed, deleted } = policies;
+        const { subjects, loses } = await importSubjects(
+          change,
+          actor,
+          imported.subjects,
+          { mode, why, nowMs, context },
+          audit,
+        );
+        const overwrites = changed.length > 0 || deleted.length > 0 || loses;
+        if (overwrites && expected === undefined && options.dryRun !== true) throw unseen(generation);
         return {
-          value: report,
+          value: { ...policies, subjects, generationBefore: generation },
           changed: audit.length > 0,
           warnings: warnOverridden(context, [...created, ...changed, ...deleted]),
-          audit: [...audit, { after: { mode, ...report } }],
+          audit: [...audit, { after: { mode, ...policies, subjects } }],
         };
       });
     },
   };
 }
 
-interface ImportOptions {
+function unseen(generation: number): VersionConflict {
+  const what = "the configuration";
+  const message = `${what} is at generation ${generation}, and this import would change or delete policies or subjects that are there; look at a dry run of it, then send the generation that it told as If-Match, or If-Match: * for whatever there is`;
+  return new VersionConflict(what, undefined, generation, { message });
+}
+
+interface ImportSettings {
   readonly mode: "merge" | "replace";
   readonly why: string;
   readonly nowMs: number;
@@ -76,9 +91,9 @@ async function importPolicies(
   change: StoreChange,
   actor: Actor,
   policies: ImportedConfiguration["policies"],
-  { mode, why, nowMs }: ImportOptions,
+  { mode, why, nowMs }: ImportSettings,
   audit: AuditedChange[],
-): Promise<Omit<ImportReport, "subjects">> {
+): Promise<Omit<ImportReport, "subjects" | "generationBefore">> {
   const created: string[] = [];
   const changed: string[] = [];
   const deleted: string[] = [];
@@ -113,15 +128,19 @@ async function importPolicies(
   return { created, changed, deleted, unchanged };
 }
 
-/** Answers how many were created or changed. */
+/** Answers which were created, changed and deleted, and whether anything that a subject has is lost by it. */
 async function importSubjects(
   change: StoreChange,
   actor: Actor,
   subjects: readonly ImportedSubject[],
-  { mode, why, nowMs, context }: ImportOptions & { readonly context: ControlContext },
+  { mode, why, nowMs, context }: ImportSettings & { readonly context: ControlContext },
   audit: AuditedChange[],
-): Promise<number> {
+): Promise<Pick<ImportReport, "subjects"> & { readonly loses: boolean }> {
   const named = new Set<string>();
+  const created: SubjectName[] = [];
+  const changed: SubjectName[] = [];
+  const deleted: SubjectName[] = [];
+  let loses = false;
   const records: SubjectRecord[] = [];
   const ownLimits: SubjectLimitRecord[] = [];
   const known = await readAllOwn(change, nowMs);
@@ -131,7 +150,8 @@ async function importSubjects(
     const place = ["subjects", index];
     if (named.has(target)) throw invalidField(place, `is ${target}, as is another; write one entry for both`);
     named.add(target);
-    const limits = subject.limits.flatMap(({ policy, limit, windows, untilMs }): readonly SubjectLimitRecord[] => {
+    const { own: before = nothingOwn, limits: there = [] } = known.get(target) ?? {};
+    const written = subject.limits.flatMap(({ policy, limit, windows, untilMs }): readonly SubjectLimitRecord[] => {
       if (untilMs !== undefined && untilMs > nowMs + maxOverrideMs)
         throw invalidField([...place, "limits"], "has an override that does not end within a year from now");
       if (untilMs !== undefined && untilMs <= nowMs) return [];
@@ -140,8 +160,12 @@ async function importSubjects(
         { dimension, value, policy, limit, windows, untilMs, reason: why, author: actor.caller.name, atMs: nowMs },
       ];
     });
-    demandNoDoubles(limits, place);
-    const before = known.get(target)?.own ?? nothingOwn;
+    demandNoDoubles(written, place);
+    // What stays has the words, the author and the reason that it had.
+    const limits = written.map((one) => {
+      const same = findOwnLimit(there, one.policy, one.limit, kindOf(one));
+      return same !== undefined && limitsTheSame(same, one) ? same : one;
+    });
     const after: Own = { tier: subject.tier, limits: limits.toSorted(byPrecedence).map(ownOf) };
     if (JSON.stringify(before) === JSON.stringify(after)) continue;
     // With overrides that have ended and are not swept yet.
@@ -149,20 +173,28 @@ async function importSubjects(
     const version = await change.nextGeneration();
     records.push({ dimension: subject.dimension, value, tier: subject.tier, version, changedMs: nowMs });
     ownLimits.push(...limits);
+    (saysNothing(before) ? created : changed).push({ dimension: subject.dimension, value });
+    loses ||= losesAny(before, after);
     audit.push({ action: "subject.import", kind: "subject", target, before, after });
   }
   await change.putSubject(records);
   await change.putSubjectLimit(ownLimits);
-  let count = records.length;
   if (mode === "replace") {
     for (const [target, { dimension, value, own: before }] of known) {
       if (named.has(target) || saysNothing(before)) continue;
       await change.deleteSubject(dimension, value);
-      count += 1;
+      deleted.push({ dimension, value });
       audit.push({ action: "subject.delete", kind: "subject", target, before });
     }
   }
-  return count;
+  loses ||= deleted.length > 0;
+  return { subjects: { created: counted(created), changed: counted(changed), deleted: counted(deleted) }, loses };
+}
+
+type SubjectName = CountedSubjects["first"][number];
+
+function counted(names: readonly SubjectName[]): CountedSubjects {
+  return { count: names.length, first: names.slice(0, maxNamed) };
 }
 
 /** Of two for the same, one would be lost without a word. */
@@ -197,18 +229,27 @@ function saysNothing({ tier, limits }: Own): boolean {
   return tier === undefined && limits.length === 0;
 }
 
+/** Whether something that is there is not there afterwards, or is another. */
+function losesAny(before: Own, after: Own): boolean {
+  const left = new Set(after.limits.map((limit) => JSON.stringify(limit)));
+  const losesTier = before.tier !== undefined && before.tier !== after.tier;
+  return losesTier || before.limits.some((limit) => !left.has(JSON.stringify(limit)));
+}
+
+interface KeptOwn extends SubjectName {
+  readonly own: Own;
+  readonly limits: readonly SubjectLimitRecord[];
+}
+
 /** What is said of each subject, by its target. */
-async function readAllOwn(
-  view: StoreView,
-  nowMs: number,
-): Promise<ReadonlyMap<string, { readonly dimension: string; readonly value: string; readonly own: Own }>> {
+async function readAllOwn(view: StoreView, nowMs: number): Promise<ReadonlyMap<string, KeptOwn>> {
   const limitsOf = limitsBySubject(await view.subjectLimits(), nowMs);
   const subjects = await view.subjects();
   return new Map(
     subjects.map(({ dimension, value, tier }) => {
       const target = subjectTarget(dimension, value);
-      const limits = (limitsOf.get(target) ?? []).toSorted(byPrecedence).map(ownOf);
-      return [target, { dimension, value, own: { tier, limits } }];
+      const limits = (limitsOf.get(target) ?? []).toSorted(byPrecedence);
+      return [target, { dimension, value, limits, own: { tier, limits: limits.map(ownOf) } }];
     }),
   );
 }

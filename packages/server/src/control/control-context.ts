@@ -1,5 +1,6 @@
 import type { PolicyStore } from "@sluice/sql";
 import type { Limiter, PolicySet } from "sluice";
+import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DocumentReader } from "./read-documents.ts";
 import type { Refusals } from "./refusals.ts";
@@ -19,6 +20,8 @@ export interface ControlContext {
   readonly fileIds: () => ReadonlySet<string>;
   readonly precedence: "files" | "store";
   readonly ipv6PrefixBits: number | undefined;
+  /** Of this node. */
+  readonly hotKeys: OwnHotKeys;
   readonly reader: DocumentReader;
   readonly refusals: Refusals;
 }

@@ -114,7 +114,7 @@ describe("control planes of several nodes on PostgreSQL", () => {
     expect(await both(({ policies }) => policies.revert(admin, "raced", version, { expected: changed }))).toEqual(
       winner,
     );
-    const { value: known } = await one!.subjects.setTier(admin, "user", "raced", "silver");
+    const { value: known } = await one!.subjects.setTier(admin, "user", "raced", "silver", { expected: "any" });
     expect(await both(({ subjects }) => subjects.delete(admin, "user", "raced", { expected: known.version }))).toEqual(
       winner,
     );
@@ -123,5 +123,46 @@ describe("control planes of several nodes on PostgreSQL", () => {
       "resource_not_found",
     ]);
     await Promise.all([one!.close(), two!.close()]);
+  });
+
+  it("let one of all win who set something of a subject without having seen it, and tell the others what is there", async () => {
+    const controls = await Promise.all(stores.map((store) => openTestControl({ store })));
+    const [{ policies, subjects, clock }] = controls as [TestControl];
+    await policies.put(admin, "hurried", document("1/s"));
+    const untilMs = clock.epochMs() + 60_000;
+    type Set = (control: TestControl, subject: string, i: number) => Promise<unknown>;
+    const deeds: readonly (readonly [string, Set])[] = [
+      ["tier", ({ subjects }, subject, i) => subjects.setTier(admin, "user", subject, `tier-${i}`)],
+      [
+        "custom",
+        ({ subjects }, subject, i) =>
+          subjects.setLimit(admin, "user", subject, { policy: "hurried", windows: [`${i + 2}/s`] }),
+      ],
+      [
+        "override",
+        ({ subjects }, subject, i) =>
+          subjects.setLimit(admin, "user", subject, { policy: "hurried", windows: [`${i + 2}/s`], untilMs }),
+      ],
+    ];
+    for (const [name, set] of deeds) {
+      for (let round = 0; round < 5; round++) {
+        const subject = `${name}-${round}`;
+        const all = await Promise.allSettled(controls.map((control, i) => set(control, subject, i)));
+        const won = all.findIndex(({ status }) => status === "fulfilled");
+        expect(all.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+        const { effective: _, ...there } = await subjects.get(admin, "user", subject);
+        expect([there.tier, ...there.limits.map(({ windows }) => windows[0])]).toContain(
+          name === "tier" ? `tier-${won}` : `${won + 2}/s`,
+        );
+        for (const one of all)
+          if (one.status === "rejected")
+            expect(one.reason).toMatchObject({
+              code: "version_conflict",
+              currentVersion: there.version,
+              subject: there,
+            });
+      }
+    }
+    await Promise.all(controls.map((control) => control.close()));
   });
 });

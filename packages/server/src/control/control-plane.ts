@@ -2,6 +2,7 @@ import type { AuditQuery, AuditRecord, RolloutRecord, RolloutState, RolloutStep 
 import type { Problem, Window } from "sluice";
 import type { Caller } from "../access/access.ts";
 import type { Role } from "../access/roles.ts";
+import type { HotKeysWish, MergedHotKeys } from "../hot-keys/merge-hot-keys.ts";
 import type { RolloutFigures } from "../rollouts/rollout-figures.ts";
 
 /**
@@ -41,6 +42,15 @@ export interface ChangeOptions {
 export interface ExpectingOptions extends ChangeOptions {
   /** The version that the caller saw; 0: that there is none. Absent: that there is none, or `version_conflict`. */
   readonly expected?: number | undefined;
+}
+
+/** What may be said of a change to a subject. */
+export interface SubjectChangeOptions extends ChangeOptions {
+  /**
+   * The version that the caller saw; 0: that nothing is kept of the subject. `any`: whatever there is. Absent: `version_conflict`
+   * where something else is there, which would be replaced or deleted.
+   */
+  readonly expected?: number | "any" | undefined;
 }
 
 export interface Changed<T> {
@@ -195,7 +205,8 @@ export interface RolloutControl {
   rollBack(actor: Actor, id: string, options?: RolloutMoveOptions): Promise<Changed<RolloutView>>;
 }
 
-export interface SubjectView {
+/** What is kept of a subject. */
+export interface KeptSubject {
   readonly dimension: string;
   readonly value: string;
   /** Counts up with every change; 0: nothing is known of the subject. */
@@ -203,6 +214,9 @@ export interface SubjectView {
   readonly tier: string | undefined;
   /** Its custom limits, and overrides that have not ended. */
   readonly limits: readonly SubjectLimitView[];
+}
+
+export interface SubjectView extends KeptSubject {
   /** Every limit that is by this dimension, with where each number comes from. */
   readonly effective: readonly EffectiveLimit[];
 }
@@ -244,18 +258,24 @@ export interface WindowUsage {
   readonly resetAfterMs: number;
 }
 
+export interface ChangedSubject<T> extends Changed<T> {
+  /** What was there and is not any more, of what was changed. Undefined: nothing. */
+  readonly replaced: Pick<KeptSubject, "tier" | "limits"> | undefined;
+}
+
+/** Nothing that is there is replaced or deleted unseen: a conflict tells what it is. Writing what is there changes nothing. */
 export interface SubjectControl {
   /** Also of a subject that nothing is known of. */
   get(actor: Actor, dimension: string, value: string): Promise<SubjectView>;
-  list(actor: Actor, dimension: string, query?: PageQuery): Promise<Listed<Omit<SubjectView, "effective">>>;
-  /** `tier` undefined: none of its own any more. Here `expected` absent means: whatever there is. */
+  list(actor: Actor, dimension: string, query?: PageQuery): Promise<Listed<KeptSubject>>;
+  /** `tier` undefined: none of its own any more. */
   setTier(
     actor: Actor,
     dimension: string,
     value: string,
     tier: string | undefined,
-    options?: ExpectingOptions,
-  ): Promise<Changed<SubjectView>>;
+    options?: SubjectChangeOptions,
+  ): Promise<ChangedSubject<SubjectView>>;
   /**
    * A custom limit, or with `untilMs` an override that ends by itself; in place of one for the same policy and limit. Under an
    * override a custom limit stays, and holds again after it.
@@ -270,8 +290,8 @@ export interface SubjectControl {
       readonly windows: readonly unknown[];
       readonly untilMs?: number | undefined;
     },
-    options?: ExpectingOptions,
-  ): Promise<Changed<SubjectView>>;
+    options?: SubjectChangeOptions,
+  ): Promise<ChangedSubject<SubjectView>>;
   deleteLimit(
     actor: Actor,
     dimension: string,
@@ -282,10 +302,15 @@ export interface SubjectControl {
       readonly policy: string;
       readonly limit?: string | undefined;
     },
-    options?: ExpectingOptions,
-  ): Promise<Changed<SubjectView>>;
+    options?: SubjectChangeOptions,
+  ): Promise<ChangedSubject<SubjectView>>;
   /** Forgets all of the subject: tier and limits. */
-  delete(actor: Actor, dimension: string, value: string, options?: ExpectingOptions): Promise<Changed<undefined>>;
+  delete(
+    actor: Actor,
+    dimension: string,
+    value: string,
+    options?: SubjectChangeOptions,
+  ): Promise<ChangedSubject<undefined>>;
   /** Forgets the subject's counters: those by this dimension alone, or with `dimensions` those that a request like it is counted in. */
   reset(
     actor: Actor,
@@ -374,8 +399,19 @@ export interface NodeView {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
+export interface HotKeysView extends MergedHotKeys {
+  /** Nodes that are alive and tell nothing of hot keys; undefined while the policy store cannot be asked which there are. */
+  readonly silent: number | undefined;
+}
+
 export interface NodeControl {
   list(actor: Actor): Promise<{ readonly generation: number; readonly nodes: readonly NodeView[] }>;
+  /**
+   * The counters that are asked for most, or denied most: by this node now, and by the others when they last told. `node` is the id
+   * or the name of a node: only what it tells; `resource_not_found` where none that is alive has it. Without the policy store,
+   * what this node tells alone.
+   */
+  hotKeys(actor: Actor, query?: HotKeysWish & { readonly node?: string | undefined }): Promise<HotKeysView>;
 }
 
 export interface ConfigurationControl {
@@ -383,13 +419,19 @@ export interface ConfigurationControl {
   export(actor: Actor): Promise<string>;
   /**
    * Takes up a policy file whole. `merge`: what it does not name stays; `replace`: is deleted. Each policy that differs gets a
-   * new version. `expected`: the generation that the caller saw.
+   * new version. What is there is neither changed nor deleted unseen: a policy, or what a subject has.
    */
-  import(
-    actor: Actor,
-    text: string,
-    options?: ExpectingOptions & { readonly mode?: "merge" | "replace" | undefined },
-  ): Promise<Changed<ImportReport>>;
+  import(actor: Actor, text: string, options?: ImportOptions): Promise<Changed<ImportReport>>;
+}
+
+export interface ImportOptions extends ChangeOptions {
+  /** Absent: `merge`. */
+  readonly mode?: "merge" | "replace" | undefined;
+  /**
+   * The generation that the caller saw. `any`: whatever there is. Absent: `version_conflict` where something that is there would be
+   * changed or deleted, but not in a dry run, by which the caller sees it.
+   */
+  readonly expected?: number | "any" | undefined;
 }
 
 export interface ImportReport {
@@ -397,6 +439,13 @@ export interface ImportReport {
   readonly changed: readonly string[];
   readonly deleted: readonly string[];
   readonly unchanged: number;
-  /** Subjects that were created or changed. */
-  readonly subjects: number;
+  readonly subjects: Readonly<Record<"created" | "changed" | "deleted", CountedSubjects>>;
+  /** The generation that it met: what a caller of a dry run has seen. */
+  readonly generationBefore: number;
+}
+
+/** How many there are, and which the first of them are. */
+export interface CountedSubjects {
+  readonly count: number;
+  readonly first: readonly Pick<KeptSubject, "dimension" | "value">[];
 }

@@ -115,8 +115,7 @@ describe("what is known of a subject", () => {
     expect(second.value.version).toBeGreaterThan(first.value.version);
     const late = control.subjects.setTier(operator, "user", "u1", "free", { expected: first.value.version });
     expect(await refusalOf(late)).toMatchObject({ code: "version_conflict", currentVersion: second.value.version });
-    await control.subjects.setTier(operator, "user", "u1", "free");
-    await control.subjects.delete(operator, "user", "u1");
+    await control.subjects.delete(operator, "user", "u1", { expected: second.value.version });
     // Also after it was forgotten, nobody takes it for the one they saw.
     const again = await control.subjects.setTier(operator, "user", "u1", "gold", { expected: 0 });
     expect(again.value.version).toBeGreaterThan(second.value.version);
@@ -175,6 +174,133 @@ describe("what is known of a subject", () => {
   });
 });
 
+describe("what is there of a subject", () => {
+  const custom = { policy: "orders", windows: ["200/s"] };
+  const untilMs = Date.parse("2026-06-01T01:00:00Z");
+  const override = { policy: "orders", windows: ["300/s"], untilMs };
+  type Options = NonNullable<Parameters<TestControl["subjects"]["setTier"]>[4]>;
+  const changes: readonly (readonly [string, (options?: Options) => Promise<unknown>, unknown])[] = [
+    [
+      "another tier",
+      (options) => control.subjects.setTier(operator, "user", "u1", "silver", options),
+      { tier: "gold" },
+    ],
+    ["no tier", (options) => control.subjects.setTier(operator, "user", "u1", undefined, options), { tier: "gold" }],
+    [
+      "another limit",
+      (options) => control.subjects.setLimit(operator, "user", "u1", { ...custom, windows: ["201/s"] }, options),
+      { limits: [{ windows: ["200/s"], untilMs: undefined }] },
+    ],
+    [
+      "another override",
+      (options) => control.subjects.setLimit(operator, "user", "u1", { ...override, windows: ["301/s"] }, options),
+      { limits: [{ windows: ["300/s"], untilMs }] },
+    ],
+    [
+      "another end",
+      (options) => control.subjects.setLimit(operator, "user", "u1", { ...override, untilMs: untilMs + 1 }, options),
+      { limits: [{ windows: ["300/s"], untilMs }] },
+    ],
+    [
+      "no limit",
+      (options) => control.subjects.deleteLimit(operator, "user", "u1", { kind: "custom", policy: "orders" }, options),
+      { limits: [{ windows: ["200/s"] }] },
+    ],
+    [
+      "no override",
+      (options) =>
+        control.subjects.deleteLimit(operator, "user", "u1", { kind: "override", policy: "orders" }, options),
+      { limits: [{ windows: ["300/s"] }] },
+    ],
+    [
+      "nothing at all",
+      (options) => control.subjects.delete(operator, "user", "u1", options),
+      { tier: "gold", limits: [{ windows: ["200/s"] }, { windows: ["300/s"] }] },
+    ],
+  ];
+  let version: number;
+
+  beforeEach(async () => {
+    await control.subjects.setTier(operator, "user", "u1", "gold");
+    await control.subjects.setLimit(operator, "user", "u1", custom);
+    const { value } = await control.subjects.setLimit(operator, "user", "u1", override, { why: "a sale" });
+    version = value.version;
+  });
+
+  it.each(changes)("is not replaced unseen by %s, and who tries is told what it is", async (_, change) => {
+    const before = await control.dump();
+    for (const options of [{}, { dryRun: true }, { expected: version - 1 }, { expected: 0 }])
+      expect(await refusalOf(change(options)), JSON.stringify(options)).toMatchObject({
+        code: "version_conflict",
+        currentVersion: version,
+        subject: {
+          dimension: "user",
+          value: "u1",
+          version,
+          tier: "gold",
+          limits: [{ windows: ["200/s"] }, { windows: ["300/s"], untilMs, reason: "a sale", author: "operator" }],
+        },
+      });
+    expect(await control.dump()).toBe(before);
+  });
+
+  it.each(changes)(
+    "is replaced by %s of who saw it, or says that it may be whatever it is",
+    async (_, change, what) => {
+      for (const options of [
+        { expected: version, dryRun: true },
+        { expected: "any" as const, dryRun: true },
+      ])
+        expect(await change(options)).toMatchObject({ dryRun: true, replaced: what });
+      expect(await change({ expected: "any" })).toMatchObject({ replaced: what, generation: expect.any(Number) });
+      expect(await refusalOf(change({ expected: version }))).toMatchObject({ code: "version_conflict" });
+    },
+  );
+
+  it("may be written again as it is, by whoever, and nothing changes", async () => {
+    const before = await control.dump();
+    const inFull = { ...custom, windows: [{ limit: 200, per: "1s" }] };
+    for (const done of [
+      await control.subjects.setTier(operator, "user", "u1", "gold"),
+      await control.subjects.setLimit(operator, "user", "u1", custom, { why: "again" }),
+      await control.subjects.setLimit(operator, "user", "u1", inFull),
+      await control.subjects.setLimit(operator, "user", "u1", override, { expected: version }),
+    ])
+      expect(done).toMatchObject({ generation: undefined, replaced: undefined, value: { version } });
+    expect(await control.dump()).toBe(before);
+  });
+
+  it("is in nobody's way who sets something else", async () => {
+    await control.policies.put(admin, "carts", document("1/s"));
+    const { subjects } = control;
+    for (const done of [
+      await subjects.setLimit(operator, "user", "u1", { ...custom, limit: "steady" }),
+      await subjects.setLimit(operator, "user", "u1", { ...custom, policy: "carts" }),
+      await subjects.setLimit(operator, "user", "u1", { ...override, policy: "carts" }),
+      await subjects.setTier(operator, "user", "u2", "silver"),
+    ])
+      expect(done).toMatchObject({ generation: expect.any(Number), replaced: undefined });
+    expect((await subjects.get(operator, "user", "u1")).limits).toHaveLength(5);
+  });
+
+  it("is nothing any more where an override has ended", async () => {
+    control.clock.advance(3_600_000);
+    const later = { ...override, windows: ["1/s"], untilMs: untilMs + 3_600_000 };
+    expect(await control.subjects.setLimit(operator, "user", "u1", later)).toMatchObject({ replaced: undefined });
+    await control.subjects.setLimit(operator, "user", "u3", { ...later, untilMs: untilMs + 1 });
+    control.clock.advance(1);
+    // Of what is left of it, nobody decides by anything.
+    expect(await control.subjects.delete(operator, "user", "u3")).toMatchObject({ replaced: undefined });
+    expect((await control.subjects.get(operator, "user", "u3")).version).toBe(0);
+  });
+
+  it("is told to nobody who may not change it", async () => {
+    const refusal = await refusalOf(control.subjects.setTier(actorOf("check"), "user", "u1", "silver"));
+    expect(refusal).toMatchObject({ code: "permission_denied" });
+    expect(refusal).not.toHaveProperty("subject");
+  });
+});
+
 describe("what is refused of a subject", () => {
   it.each([
     ["a policy that there is not", { policy: "nothing", windows: ["1/s"] }, "invalid_policies", "policy"],
@@ -227,7 +353,13 @@ describe("what is refused of a subject", () => {
       code: "resource_not_found",
     });
     await control.subjects.setLimit(operator, "user", "u1", { policy: "orders", windows: ["1/s"] });
-    const gone = await control.subjects.deleteLimit(operator, "user", "u1", { kind: "custom", policy: "orders" });
+    const gone = await control.subjects.deleteLimit(
+      operator,
+      "user",
+      "u1",
+      { kind: "custom", policy: "orders" },
+      { expected: "any" },
+    );
     expect(gone.value.limits).toEqual([]);
   });
 
@@ -304,7 +436,7 @@ describe("resetting a subject", () => {
 describe("subjects in the audit", () => {
   it("say what was before and after, and are found by subject", async () => {
     await control.subjects.setTier(operator, "user", "u1", "gold");
-    await control.subjects.setTier(operator, "user", "u1", undefined);
+    await control.subjects.setTier(operator, "user", "u1", undefined, { expected: "any" });
     await control.subjects.setTier(operator, "user", "u2", "gold");
     const { items } = await control.audit.list(admin, { kind: "subject", target: "user:u1" });
     expect(items.map(({ before, after }) => [before, after])).toEqual([
@@ -324,10 +456,10 @@ describe("subjects in the audit", () => {
   it("change nothing in a dry run", async () => {
     await control.subjects.setTier(operator, "user", "u1", "gold");
     const before = await control.dump();
-    const dryRun = true;
-    await control.subjects.setTier(operator, "user", "u1", "free", { dryRun });
-    await control.subjects.setLimit(operator, "user", "u9", { policy: "orders", windows: ["1/s"] }, { dryRun });
-    await control.subjects.delete(operator, "user", "u1", { dryRun });
+    const options = { dryRun: true, expected: "any" } as const;
+    await control.subjects.setTier(operator, "user", "u1", "free", options);
+    await control.subjects.setLimit(operator, "user", "u9", { policy: "orders", windows: ["1/s"] }, options);
+    await control.subjects.delete(operator, "user", "u1", options);
     expect(await control.dump()).toBe(before);
   });
 });

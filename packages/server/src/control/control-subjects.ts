@@ -6,14 +6,23 @@ import { canonicalSubject } from "./canonical-subject.ts";
 import { auditRefusals, commit, look, type Outcome } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { notFound } from "./control-errors.ts";
-import type { Actor, Changed, ExpectingOptions, SubjectControl, SubjectView } from "./control-plane.ts";
+import type { Actor, ChangedSubject, SubjectChangeOptions, SubjectControl, SubjectView } from "./control-plane.ts";
 import { demandEnd, demandForm, demandSubject } from "./demand-subject.ts";
-import { completeView, type KnownSubject, knownOf, readKnown, viewOf } from "./known-subject.ts";
+import { completeView, type KnownSubject, knownOf, limitView, readKnown, viewOf } from "./known-subject.ts";
 import { limitOf, pageOf } from "./page.ts";
 import { planReset } from "./plan-reset.ts";
-import { demandSubjectSeen, findOwnLimit, isOver, putOwnLimit, putTier } from "./write-subject.ts";
+import { VersionConflict } from "./version-conflict.ts";
+import { findOwnLimit, putOwnLimit, putTier } from "./write-subject.ts";
 
 const kind = "subject";
+
+/** What was there, of what is changed. */
+type Replaced = Pick<KnownSubject, "tier" | "limits">;
+
+interface SubjectOutcome extends Omit<Outcome<unknown>, "value"> {
+  /** Undefined where nothing was there, or nothing changed. */
+  readonly replaced?: Replaced | undefined;
+}
 
 export function createSubjectControl(context: ControlContext): SubjectControl {
   /** In the one form that all spellings of a value share. */
@@ -26,9 +35,9 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
     word: string,
     dimension: string,
     written: string,
-    options: ExpectingOptions,
-    work: (change: StoreChange, value: string, nowMs: number) => Promise<Omit<Outcome<unknown>, "value">>,
-  ): Promise<Changed<SubjectView>> {
+    options: SubjectChangeOptions,
+    work: (change: StoreChange, before: KnownSubject, nowMs: number) => Promise<SubjectOutcome>,
+  ): Promise<ChangedSubject<SubjectView>> {
     const value = canonical(dimension, written);
     const wish = {
       permission: "operate" as const,
@@ -40,12 +49,20 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
     };
     const done = await commit(context, actor, wish, options, async (change) => {
       demandSubject(dimension, value);
-      demandSubjectSeen(await change.subject(dimension, value), dimension, value, options.expected);
       const nowMs = context.nowMs();
-      const outcome = await work(change, value, nowMs);
-      return { ...outcome, value: await readKnown(change, dimension, value, nowMs) };
+      const before = await readKnown(change, dimension, value, nowMs);
+      demandSeen(before, options.expected);
+      const { replaced, ...outcome } = await work(change, before, nowMs);
+      // Thrown within the change, so that it is undone.
+      if (replaced !== undefined && options.expected === undefined) throw conflictOf(before, undefined);
+      return { ...outcome, value: { known: await readKnown(change, dimension, value, nowMs), replaced } };
     });
-    return { ...done, value: await completeView(context, done.value) };
+    const { known, replaced } = done.value;
+    return {
+      ...done,
+      value: await completeView(context, known),
+      replaced: replaced && { tier: replaced.tier, limits: replaced.limits.map(limitView) },
+    };
   }
 
   return {
@@ -75,11 +92,15 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
       }),
 
     setTier: (actor, dimension, written, tier, options = {}) =>
-      changed(actor, "tier", dimension, written, options, async (change, value, nowMs) => {
+      changed(actor, "tier", dimension, written, options, async (change, { value }, nowMs) => {
         demandForm({ [dimension]: value, ...(tier === undefined ? { tier: "none" } : { tier }) });
         const { before, after } = await putTier(change, dimension, value, tier, nowMs);
         if (before === after) return { changed: false };
-        return { changed: true, audit: [{ before: { tier: before }, after: { tier: after } }] };
+        return {
+          changed: true,
+          audit: [{ before: { tier: before }, after: { tier: after } }],
+          replaced: before === undefined ? undefined : { tier: before, limits: [] },
+        };
       }),
 
     setLimit: (actor, dimension, written, wish, options = {}) =>
@@ -89,7 +110,7 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
         dimension,
         written,
         options,
-        async (change, value, nowMs) => {
+        async (change, { value }, nowMs) => {
           const { policy, limit, windows, untilMs } = wish;
           demandForm({ [dimension]: value, limits: [{ policy, limit, windows }] });
           demandEnd(untilMs, nowMs);
@@ -104,8 +125,13 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
             author: actor.caller.name,
             atMs: nowMs,
           };
-          const before = await putOwnLimit(change, record, nowMs);
-          return { changed: true, audit: [{ before: before && auditedLimit(before), after: auditedLimit(record) }] };
+          const { before, changed } = await putOwnLimit(change, record, nowMs);
+          if (!changed) return { changed };
+          return {
+            changed,
+            audit: [{ before: before && auditedLimit(before), after: auditedLimit(record) }],
+            replaced: before && { tier: undefined, limits: [before] },
+          };
         },
       ),
 
@@ -116,24 +142,32 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
         dimension,
         written,
         options,
-        async (change, value, nowMs) => {
-          const before = findOwnLimit(await change.subjectLimits(dimension, value), policy, limit ?? "", which);
-          if (before === undefined || isOver(before, nowMs))
+        async (change, { value, tier, limits }, nowMs) => {
+          const before = findOwnLimit(limits, policy, limit ?? "", which);
+          if (before === undefined)
             throw notFound(
               `${which === "custom" ? "a limit" : "an override"} of ${dimension} ${value} for ${policy}${limit === undefined ? "" : ` / ${limit}`}`,
             );
           await change.deleteSubjectLimit(dimension, value, policy, limit ?? "", which);
-          await putTier(change, dimension, value, (await change.subject(dimension, value))?.tier, nowMs, true);
-          return { changed: true, audit: [{ before: auditedLimit(before) }] };
+          await putTier(change, dimension, value, tier, nowMs, true);
+          return {
+            changed: true,
+            audit: [{ before: auditedLimit(before) }],
+            replaced: { tier: undefined, limits: [before] },
+          };
         },
       ),
 
     async delete(actor, dimension, written, options = {}) {
-      const done = await changed(actor, "delete", dimension, written, options, async (change, value, nowMs) => {
-        const before = await readKnown(change, dimension, value, nowMs);
-        if (before.version === 0) throw notFound(`${dimension} ${value}`);
+      const done = await changed(actor, "delete", dimension, written, options, async (change, before) => {
+        const { value, version, tier, limits } = before;
+        if (version === 0) throw notFound(`${dimension} ${value}`);
         await change.deleteSubject(dimension, value);
-        return { changed: true, audit: [{ before: { tier: before.tier, limits: before.limits.map(auditedLimit) } }] };
+        return {
+          changed: true,
+          audit: [{ before: { tier, limits: limits.map(auditedLimit) } }],
+          replaced: tier === undefined && limits.length === 0 ? undefined : { tier, limits },
+        };
       });
       return { ...done, value: undefined };
     },
@@ -174,6 +208,16 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
       );
     },
   };
+}
+
+/** Throws `version_conflict` where the subject is not at the version that the caller says they saw. */
+function demandSeen(known: KnownSubject, expected: SubjectChangeOptions["expected"]): void {
+  if (expected === undefined || expected === "any" || expected === known.version) return;
+  throw conflictOf(known, expected);
+}
+
+function conflictOf(known: KnownSubject, expected: number | undefined): VersionConflict {
+  return new VersionConflict(`${known.dimension} ${known.value}`, expected, known.version, { subject: viewOf(known) });
 }
 
 function auditedLimit({ policy, limit, windows, untilMs, reason }: SubjectLimitRecord): unknown {

@@ -1,5 +1,6 @@
 import type { PolicyStore } from "@sluice/sql";
 import type { Limiter, PolicySet } from "sluice";
+import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createAuditControl } from "./control-audit.ts";
 import { createConfigurationControl } from "./control-configuration.ts";
@@ -28,6 +29,8 @@ export interface ControlPlaneOptions {
   readonly precedence?: "files" | "store" | undefined;
   /** That of the limiter. */
   readonly ipv6PrefixBits?: number | undefined;
+  /** Of this node. Absent: it tells nothing of them. */
+  readonly hotKeys?: OwnHotKeys | undefined;
   /** How many refusals of a minute are kept in the audit. */
   readonly refusalsPerMinute?: number | undefined;
 }
@@ -51,6 +54,7 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     fileIds: createIdsOf(files),
     precedence: options.precedence ?? "files",
     ipv6PrefixBits: options.ipv6PrefixBits,
+    hotKeys: options.hotKeys ?? (async () => []),
     reader: createDocumentReader(),
     refusals,
   };

@@ -60,7 +60,7 @@ it("tells of a subject exactly the limits that a request by it is decided by", {
           const dimensionsOf = (name: string): readonly string[] => limitsOf.get(`${wish.policy} ${name}`)?.by ?? [];
           if (!names.some((name) => dimensionsOf(name).includes(by))) continue;
           const untilMs = endsInMs === undefined ? undefined : control.clock.epochMs() + endsInMs;
-          await control.subjects.setLimit(admin, by, dimensions[by], { ...wish, untilMs });
+          await control.subjects.setLimit(admin, by, dimensions[by], { ...wish, untilMs }, { expected: "any" });
         }
       }
       const changed = { ...a, valid_from: undefined, limits: a.limits.map((one) => ({ ...one, windows: next })) };

@@ -3,7 +3,7 @@ import type { SubjectEntry, SubjectLimit } from "sluice";
 import { byPrecedence } from "./by-precedence.ts";
 import { canonicalSubject } from "./canonical-subject.ts";
 import type { ControlContext } from "./control-context.ts";
-import type { SubjectLimitView, SubjectView } from "./control-plane.ts";
+import type { KeptSubject, SubjectLimitView, SubjectView } from "./control-plane.ts";
 import { effectiveLimit, limitsBy, readUsage } from "./effective-limits.ts";
 import type { DocumentReader } from "./read-documents.ts";
 import { isOver } from "./write-subject.ts";
@@ -44,11 +44,19 @@ export async function knownOf(
   };
 }
 
-export function viewOf({ limits, ...known }: KnownSubject): Omit<SubjectView, "effective"> {
+export function viewOf({ limits, ...known }: KnownSubject): KeptSubject {
   return { ...known, limits: limits.map(limitView) };
 }
 
-function limitView({ policy, limit, windows, untilMs, reason, author, atMs }: SubjectLimitRecord): SubjectLimitView {
+export function limitView({
+  policy,
+  limit,
+  windows,
+  untilMs,
+  reason,
+  author,
+  atMs,
+}: SubjectLimitRecord): SubjectLimitView {
   return {
     policy,
     limit: limit === "" ? undefined : limit,

@@ -1,13 +1,22 @@
 import { SluiceError } from "sluice";
+import type { KeptSubject } from "./control-plane.ts";
 
 /** Something was changed since the caller saw it, or is there although they thought it was not. */
 export class VersionConflict extends SluiceError {
   /** The version there is; 0: none. */
   readonly currentVersion: number;
+  /** What there is, of a subject. */
+  readonly subject: KeptSubject | undefined;
 
-  constructor(what: string, expected: number | undefined, currentVersion: number) {
-    super("version_conflict", messageOf(what, expected, currentVersion));
+  constructor(
+    what: string,
+    expected: number | undefined,
+    currentVersion: number,
+    { subject, message }: { readonly subject?: KeptSubject; readonly message?: string } = {},
+  ) {
+    super("version_conflict", message ?? messageOf(what, expected, currentVersion));
     this.currentVersion = currentVersion;
+    this.subject = subject;
   }
 }
 

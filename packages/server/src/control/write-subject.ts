@@ -1,24 +1,13 @@
-import type { StoreChange, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
+import { isDeepStrictEqual } from "node:util";
+import type { StoreChange, SubjectLimitRecord } from "@sluice/sql";
 import { invalidField } from "./control-errors.ts";
-import { VersionConflict } from "./version-conflict.ts";
+import { readWindows } from "./read-documents.ts";
 
 /** As many as a policy file may have of one subject. */
 const maxOwnLimits = 64;
 
 /** How far ahead an override may end. */
 export const maxOverrideMs: number = 366 * 86_400_000;
-
-/** Throws `version_conflict` where the subject is not at the version that the caller saw; absent: whatever there is. */
-export function demandSubjectSeen(
-  record: SubjectRecord | undefined,
-  dimension: string,
-  value: string,
-  expected: number | undefined,
-): void {
-  const version = record?.version ?? 0;
-  if (expected === undefined || expected === version) return;
-  throw new VersionConflict(`${dimension} ${value}`, expected, version);
-}
 
 /**
  * Sets the tier of a subject; with `touch` also where it has that already, because something else of it changed. A subject's
@@ -59,19 +48,28 @@ export function findOwnLimit(
   return limits.find((one) => one.policy === policy && one.limit === limit && kindOf(one) === kind);
 }
 
-/** Sets a custom limit or an override, and answers the one before. */
+/** Sets a custom limit or an override, unless it is so already, and answers the one before; an override that has ended is none. */
 export async function putOwnLimit(
   change: StoreChange,
   record: SubjectLimitRecord,
   nowMs: number,
-): Promise<SubjectLimitRecord | undefined> {
+): Promise<{ readonly before: SubjectLimitRecord | undefined; readonly changed: boolean }> {
   const { dimension, value, policy, limit } = record;
-  const known = await change.subjectLimits(dimension, value);
+  const known = (await change.subjectLimits(dimension, value)).filter((one) => !isOver(one, nowMs));
   const before = findOwnLimit(known, policy, limit, kindOf(record));
-  const others = known.filter((one) => one !== before && !isOver(one, nowMs));
+  if (before !== undefined && limitsTheSame(before, record)) return { before, changed: false };
+  const others = known.filter((one) => one !== before);
   if (others.length >= maxOwnLimits)
     throw invalidField(["limits"], `of ${dimension} ${value} are ${others.length} already; there can be no more`);
   await putTier(change, dimension, value, (await change.subject(dimension, value))?.tier, nowMs, true);
   await change.putSubjectLimit(record);
-  return before;
+  return { before, changed: true };
+}
+
+/** Whether they limit to the same, in whichever words and for whatever reason. */
+export function limitsTheSame(one: SubjectLimitRecord, other: SubjectLimitRecord): boolean {
+  if (one.untilMs !== other.untilMs) return false;
+  if (one.windows === other.windows) return true;
+  const [ours, theirs] = [one, other].map(({ windows }) => readWindows(JSON.parse(windows)).windows);
+  return isDeepStrictEqual(ours, theirs);
 }

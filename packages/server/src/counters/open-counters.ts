@@ -1,4 +1,4 @@
-import { MemoryCounters } from "sluice";
+import { HotKeys, MemoryCounters } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import { SettingError } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -18,13 +18,14 @@ export interface OpenCountersOptions {
 export async function openCounters({ settings, runtime, log }: OpenCountersOptions): Promise<RunningCounters> {
   const plan = planCounters(settings, runtime);
   logIdle(log, settings, plan);
-  if (plan.kind === "redis") return openRedisCounters(plan, settings, log);
+  const hotKeys = new HotKeys();
+  if (plan.kind === "redis") return openRedisCounters(plan, settings, log, hotKeys);
   if (settings.redisCells !== undefined)
     throw new SettingError(
       ["redisCells"],
       "says whose counters live on servers of their own, and nothing says where the others live; set SLUICE_REDIS_URL",
     );
-  return openMemoryCounters(settings, log);
+  return openMemoryCounters(settings, log, hotKeys);
 }
 
 /** Settings in policy files that mean nothing here; who wrote them should know. */
@@ -34,11 +35,12 @@ function logIdle(log: Logger, { config: path }: Settings, { kind, idle }: Counte
   log.warn({ path, settings: idle }, `${why}, so these settings of the policy files have no effect`);
 }
 
-function openMemoryCounters(settings: Settings, log: Logger): RunningCounters {
+function openMemoryCounters(settings: Settings, log: Logger, hotKeys: HotKeys): RunningCounters {
   const { maxCounters } = settings;
-  const store = new MemoryCounters({ maxCounters, maxBytes: settings.maxCounterBytes });
+  const store = new MemoryCounters({ maxCounters, maxBytes: settings.maxCounterBytes, hotKeys });
   return {
     store,
+    hotKeys,
     where: "memory",
     figures: { counters: () => ({ ...store.stats, maxCounters }) },
     status: () => undefined,
@@ -46,6 +48,7 @@ function openMemoryCounters(settings: Settings, log: Logger): RunningCounters {
       if (planCounters(settings, runtime).kind === "redis")
         log.warn({}, "the policy files name servers for counters now; that takes effect at the next start");
     },
+    drain: async () => undefined,
     stop(): void {},
   };
 }

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { startServer, type TestServer } from "@sluice/test-servers";
+import { createLimiter, HotKeys } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parseSettings } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
@@ -28,7 +29,7 @@ async function open(): Promise<RunningCounters> {
   const settings: Settings = reading.settings;
   const plan = planCounters(settings, at(first));
   if (plan.kind === "memory") throw new Error("memory");
-  return openRedisCounters(plan, settings, log);
+  return openRedisCounters(plan, settings, log, new HotKeys());
 }
 
 const clients = async (server: TestServer): Promise<number> =>
@@ -56,6 +57,30 @@ describe("counters on servers", () => {
     await counters.refresh(undefined);
     expect(lines.at(-1)).toContain("takes effect at the next start");
     expect(counters.where).toBe(second.url);
+    counters.stop();
+    await counters.store.close();
+  });
+
+  it("are leased from the servers that they move to", async () => {
+    const counters = await open();
+    await expect.poll(() => counters.status()?.ready, { timeout: 10_000, interval: 5 }).toBe(true);
+    const policy = { id: "p", limits: [{ by: ["user"], windows: "1000000/h" }], counters: "leased" };
+    const limiter = createLimiter({ policies: { policies: [policy] }, counters: counters.store });
+    const granted = (): number => counters.figures.leases?.().granted ?? 0;
+    const keep = async (): Promise<number> => {
+      await Promise.all(Array.from({ length: 50 }, () => limiter.check({ dimensions: { user: "u" } })));
+      return granted();
+    };
+    const patience = { timeout: 20_000, interval: 5 };
+    await expect.poll(keep, patience).toBeGreaterThan(0);
+    expect(counters.status()?.leases).toMatchObject({ held: 1, stale: 0 });
+    await counters.refresh(at(second));
+    const before = granted();
+    await expect.poll(keep, patience).toBeGreaterThan(before);
+    expect(await second.command("DBSIZE")).toBeGreaterThan(0);
+    await counters.drain();
+    expect(counters.status()?.leases).toMatchObject({ held: 0, tokens: 0 });
+    expect(lines.at(-1)).toMatch(/leases .*given back/);
     counters.stop();
     await counters.store.close();
   });

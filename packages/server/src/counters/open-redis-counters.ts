@@ -1,9 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import { RedisCounters, type RedisServers, renderServers } from "@sluice/redis";
+import type { HotKeys } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { Settings } from "../settings/settings.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { concernsAbout, inspectServer, parseShardName } from "./inspect-server.ts";
+import { openLeases } from "./open-leases.ts";
 import { planCounters, type RedisPlan } from "./plan-counters.ts";
 import { readCells, type ServedCell, withTlsFiles } from "./read-redis-files.ts";
 import { createRedisLog, withoutSecrets } from "./redis-log.ts";
@@ -20,14 +22,23 @@ const measureEvery = 5;
 const maxTraced = 20;
 const timeoutsEveryMs = 60_000;
 
-/** Counters on servers, which are looked after: connected to, inspected, probed, and exchanged for others. */
-export async function openRedisCounters(first: RedisPlan, settings: Settings, log: Logger): Promise<RunningCounters> {
+/**
+ * Counters on servers, which are looked after: connected to, inspected, probed, and exchanged for others. Busy ones are decided
+ * from leases.
+ */
+export async function openRedisCounters(
+  first: RedisPlan,
+  settings: Settings,
+  log: Logger,
+  hotKeys: HotKeys,
+): Promise<RunningCounters> {
   const placed = await placeServers(first, settings);
   let { servers, kindKnown } = placed;
   const cells = await readCells(settings);
   const secrets = (): readonly string[] => secretsOf(servers, cells, settings);
   const store = createCounters(first, servers, cells, settings, log);
   store.open();
+  const leases = openLeases(store, settings, log, hotKeys);
   const openedMs = performance.now();
   const inspected = new Set<string>();
   let everReady = false;
@@ -54,6 +65,7 @@ export async function openRedisCounters(first: RedisPlan, settings: Settings, lo
     try {
       if (!kindKnown) await change(learnKind);
       if (store.ready) everReady = true;
+      leases.look();
       looks += 1;
       if (looks % measureEvery === 0) store.measure();
       tellOfTimeouts();
@@ -170,18 +182,20 @@ export async function openRedisCounters(first: RedisPlan, settings: Settings, lo
   }
 
   return {
-    store,
+    store: leases.store,
+    hotKeys,
     get where(): string {
       return renderServers(servers);
     },
-    figures: { redis: () => ({ ...store.stats, ready: store.ready }) },
-    status: () => statusOfRedis(store),
+    figures: { redis: () => ({ ...store.stats, ready: store.ready }), leases: leases.figures },
+    status: () => statusOfRedis(store, leases.status()),
     refresh: (runtime) =>
       change(async () => {
         if (!stopped) await refresh(runtime);
       }).catch((error: unknown) =>
         log.error({ reason: withoutSecrets(String(error), secrets()) }, "the counters stay where they are"),
       ),
+    drain: leases.drain,
     stop(): void {
       stopped = true;
       clearInterval(timer);

@@ -1,11 +1,11 @@
 import type { RedisCounters } from "@sluice/redis";
 import { slowMs } from "../status/readiness.ts";
-import type { CountersStatus } from "./running-counters.ts";
+import type { CountersStatus, LeasesStatus } from "./running-counters.ts";
 
 const maxAway = 20;
 
 /** Which servers are not asked now, or answer slowly, and why. */
-export function statusOfRedis({ ready, stats }: RedisCounters): CountersStatus {
+export function statusOfRedis({ ready, stats }: RedisCounters, leases?: LeasesStatus): CountersStatus {
   const away = stats.shards.filter(({ connected, breaker }) => !connected || breaker !== "closed");
   const slow = stats.shards.filter(({ connected, roundTripMs = 0 }) => connected && roundTripMs > slowMs);
   return {
@@ -21,5 +21,6 @@ export function statusOfRedis({ ready, stats }: RedisCounters): CountersStatus {
       cell,
       why: `the last exchange took ${Math.round(roundTripMs)} ms`,
     })),
+    leases,
   };
 }

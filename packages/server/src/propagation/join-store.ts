@@ -1,12 +1,15 @@
 import { type NodeRecord, PolicyStoreUnavailable, type TokenRecord } from "@sluice/sql";
-import { type Limiter, SluiceError } from "sluice";
+import { type HotKeys, type Limiter, SluiceError } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { RunningAccess } from "../access/create-access.ts";
 import { type Role, roles } from "../access/roles.ts";
 import { sluiceItself } from "../control/audit-entry.ts";
+import { hotKeysDetail } from "../control/control-nodes.ts";
 import type { ControlPlane } from "../control/control-plane.ts";
 import { ensureFirstToken, isUsableAdmin } from "../control/control-tokens.ts";
 import { createControlPlane } from "../control/create-control-plane.ts";
+import { encodeReport, reportHotKeys } from "../hot-keys/hot-key-report.ts";
+import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
 import type { PolicyKeeper } from "../policies/policy-keeper.ts";
 import type { RolloutTime } from "../rollouts/rollout-time.ts";
 import { createJobs, type Jobs } from "../rollouts/run-jobs.ts";
@@ -57,6 +60,9 @@ export interface JoinStoreOptions {
   readonly limiter: Limiter;
   readonly policies: PoliciesInForce;
   readonly keeper: Pick<PolicyKeeper, "keepStored">;
+  /** What this process tells of hot keys every few seconds, and what it and its fellow workers tell when asked. */
+  readonly hotKeys: Pick<HotKeys, "top" | "totals">;
+  readonly ownHotKeys: OwnHotKeys;
   readonly log: Logger;
   readonly startedMs: number;
   /** Which of several processes behind the same ports this is. */
@@ -68,6 +74,7 @@ export interface JoinStoreOptions {
 /** Puts together what makes a server a node: what it follows, hears of, tells, and steers the others by. Nothing runs yet. */
 export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
   const { opened, settings, runtime, limiter, policies, keeper, log, startedMs, worker, rolloutTime } = options;
+  const { hotKeys, ownHotKeys } = options;
   const { store, kept, reached, tallies } = opened;
   const { id, name } = opened.node;
   const { precedence, adminPort } = settings;
@@ -115,6 +122,7 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
     files: () => policies.files,
     precedence,
     ipv6PrefixBits: settings.ipv6PrefixBits,
+    hotKeys: ownHotKeys,
     nowMs: rolloutTime?.nowMs,
   });
 
@@ -125,6 +133,7 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
       ...(worker === undefined ? undefined : { worker }),
       ...{ state, source, push: push.kind, push_connected: push.connected, kill_switch: limiter.forced?.mode },
       ...{ policies: limiter.snapshot.policySet.policies.length, overridden: policies.overridden.length },
+      [hotKeysDetail]: encodeReport(reportHotKeys(hotKeys, reportedHotKeys)),
     };
     return {
       ...{ id, name, version, startedMs, seenMs, generation, appliedMs: takenUpMs },
@@ -214,6 +223,8 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
 }
 
 const closeWithinMs = 3_000;
+/** How many hot keys a node writes down, by rate and by denials each: a few kilobytes every few seconds. */
+const reportedHotKeys = 20;
 
 function isAway(error: unknown): boolean {
   if (error instanceof SluiceError) return error.code === "policy_store_unavailable";

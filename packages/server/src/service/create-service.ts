@@ -1,15 +1,19 @@
 import type { CheckRequest, Limiter } from "sluice";
 import type { Actor } from "../control/control-plane.ts";
+import { createLease, type LeaseTimes, usualLeaseTimes } from "./lease.ts";
 import type { Service } from "./service.ts";
 
-export interface ServiceOptions extends Omit<Service, "reset" | "limiter"> {
+export interface ServiceOptions extends Omit<Service, "reset" | "lease" | "limiter"> {
   readonly limiter: Limiter;
+  /** How long clients hold leases, or that they get none. Absent: 20 s, and 60 s more while no server answers. */
+  readonly leaseTimes?: LeaseTimes | "off" | undefined;
 }
 
 export function createService(options: ServiceOptions): Service {
-  const { limiter, log, control } = options;
+  const { limiter, log, control, metrics, accepting, leaseTimes = usualLeaseTimes } = options;
   return {
     ...options,
+    lease: createLease({ limiter, metrics, accepting, times: leaseTimes }),
     async reset(request: CheckRequest, actor: Actor): Promise<void> {
       await limiter.reset(request);
       const { policies, domain, dimensions } = request;

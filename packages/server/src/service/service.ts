@@ -2,6 +2,7 @@ import type { CheckRequest, Limiter } from "sluice";
 import type { Access } from "../access/access.ts";
 import type { Actor, ControlPlane } from "../control/control-plane.ts";
 import type { CountersStatus } from "../counters/running-counters.ts";
+import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
 import type { PolicyStatus } from "../policies/policy-reloader.ts";
 import type { ServerStatus } from "../status/server-status.ts";
 import type { StoreReport } from "../status/store-report.ts";
@@ -9,6 +10,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { Decide } from "./decide.ts";
+import type { Lease } from "./lease.ts";
 
 /**
  * What every transport stands on, and all that it knows of Sluice: plain data in, plain data out, `SluiceError` for what a
@@ -19,6 +21,7 @@ export interface Service {
   readonly limiter: Pick<Limiter, "explain" | "forced" | "peek" | "charge" | "give" | "snapshot">;
   /** Forgets the counters of a request. Who wanted it is in the log, and in the audit where there is one. */
   reset(request: CheckRequest, actor: Actor): Promise<void>;
+  readonly lease: Lease;
   readonly access: Access;
   readonly metrics: Metrics;
   readonly log: Logger;
@@ -29,6 +32,8 @@ export interface Service {
   readonly countersStatus: () => CountersStatus | undefined;
   /** Undefined where there is no policy store. */
   readonly storeStatus?: (() => StoreReport | undefined) | undefined;
+  /** Which counters are asked for most here. */
+  readonly hotKeys: OwnHotKeys;
   /** Everything that there is to say of how this server stands. */
   readonly status: () => ServerStatus;
   /** Undefined where there is no policy store. */

@@ -112,6 +112,8 @@ function isProtected({ tlsCert, tokens }: Settings): boolean {
 
 const storeSettings = ["seed", "adminTokenFile", "nodeName"] as const;
 
+const leaseSettings = ["leaseMs", "leaseStaleMs", "leaseHotPerSecond"] as const;
+
 /** What is legal, and hardly meant. */
 function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
   const { redis, redisNodes } = settings;
@@ -147,6 +149,13 @@ function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
       path: [givenAs("policySnapshot", flags)],
       message: "has nothing to keep, because there are no policy files; name them with --config (RATE_LIMIT_CONFIG)",
     });
+  if (settings.leases === "off")
+    for (const name of leaseSettings)
+      if (settings[name] !== settingsTable[name].fallback)
+        warnings.push({
+          path: [givenAs(name, flags)],
+          message: "is of no use, because leases are off (SLUICE_LEASES, --leases)",
+        });
   const inTheClear = settings.tokens !== undefined && settings.tlsCert === undefined && !isLoopback(settings.host);
   if (inTheClear)
     warnings.push({

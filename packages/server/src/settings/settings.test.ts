@@ -75,6 +75,11 @@ describe("settings", () => {
       redisLanes: 32,
       redisCells: undefined,
       deadlineMs: undefined,
+      leases: "on",
+      leaseMs: 20_000,
+      leaseStaleMs: 60_000,
+      leaseHotPerSecond: 1,
+      hotKeyMetrics: 0,
     });
   });
 
@@ -124,6 +129,33 @@ describe("settings", () => {
       expect(problemsOf({ SLUICE_DEADLINE: text }), text).toEqual([
         `SLUICE_DEADLINE: is "${text}"; it should be a duration from 1ms to 1m, such as 25ms`,
       ]);
+  });
+
+  it("reads how leases are held", () => {
+    expect(settingsOf({ SLUICE_LEASES: "OFF" }).leases).toBe("off");
+    expect(
+      settingsOf({ SLUICE_LEASE_TIME: "2s", SLUICE_LEASE_STALE: "0" }, { leaseHotPerSecond: "1_000" }),
+    ).toMatchObject({ leases: "on", leaseMs: 2_000, leaseStaleMs: 0, leaseHotPerSecond: 1_000 });
+    const env = { SLUICE_LEASES: "yes", SLUICE_LEASE_TIME: "499ms", SLUICE_LEASE_STALE: "61m", SLUICE_LEASE_HOT: "0" };
+    expect(problemsOf(env)).toEqual([
+      'SLUICE_LEASES: is "yes"; it should be one of on, off',
+      'SLUICE_LEASE_TIME: is "499ms"; it should be a duration from 500ms to 1m, such as 20s',
+      'SLUICE_LEASE_STALE: is "61m"; it should be a duration from 0s to 1h, such as 60s',
+      'SLUICE_LEASE_HOT: is "0"; it should be a whole number from 1 to 1000000',
+    ]);
+  });
+
+  it("warns of settings of leases where there are none", () => {
+    const warned = (env: Record<string, string>, flags: Record<string, string> = {}): string[] => {
+      const reading = parseSettings(env, flags);
+      return reading.kind === "problems" ? [] : renderSettingProblems(reading.warnings).split("\n");
+    };
+    expect(warned({ SLUICE_LEASES: "off", SLUICE_LEASE_TIME: "2s" }, { leaseStaleMs: "1s" })).toEqual([
+      "SLUICE_LEASE_TIME: is of no use, because leases are off (SLUICE_LEASES, --leases)",
+      "--lease-stale: is of no use, because leases are off (SLUICE_LEASES, --leases)",
+    ]);
+    expect(warned({ SLUICE_LEASES: "off" })).toEqual([""]);
+    expect(warned({ SLUICE_LEASE_TIME: "2s" })).toEqual([""]);
   });
 
   it("reads where counters are", () => {

@@ -122,6 +122,16 @@ export interface Settings {
   readonly redisCells: string | undefined;
   /** How long a check may wait for counters elsewhere, where its policies say nothing. Undefined: 25. */
   readonly deadlineMs: number | undefined;
+  /** Whether busy subjects are decided here from leases, where counters are on servers. */
+  readonly leases: "on" | "off";
+  /** For how long a lease is spent before it is renewed or given back. */
+  readonly leaseMs: number;
+  /** For how much longer, while the counters do not answer. */
+  readonly leaseStaleMs: number;
+  /** From how many decisions a second on a counter is leased. */
+  readonly leaseHotPerSecond: number;
+  /** How many of the hottest counters have metrics of their own. */
+  readonly hotKeyMetrics: number;
 }
 
 /** One setting: what it is called in the environment and on the command line, and how its text is read. */
@@ -626,5 +636,47 @@ export const settingsTable: SettingsTable = {
     fallback: undefined,
     fallbackText: "25ms",
     read: (text) => readDuration(text, 1, 60_000, "a duration from 1ms to 1m, such as 25ms"),
+  },
+  leases: {
+    env: "SLUICE_LEASES",
+    flag: "--leases",
+    value: "<on|off>",
+    help: "decide busy subjects from leases, within their policies' max_overshoot, where counters are on servers",
+    fallback: "on",
+    read: (text) => readWord(text, ["on", "off"]),
+  },
+  leaseMs: {
+    env: "SLUICE_LEASE_TIME",
+    flag: "--lease-time",
+    value: "<duration>",
+    help: "how long a lease is spent before it is renewed, or given back where nobody asks any more",
+    fallback: 20_000,
+    fallbackText: "20s",
+    read: (text) => readDuration(text, 500, 60_000, "a duration from 500ms to 1m, such as 20s"),
+  },
+  leaseStaleMs: {
+    env: "SLUICE_LEASE_STALE",
+    flag: "--lease-stale",
+    value: "<duration>",
+    help: "how much longer a lease is spent while the counters do not answer; then on_failure answers",
+    fallback: 60_000,
+    fallbackText: "60s",
+    read: (text) => readDuration(text === "0" ? "0s" : text, 0, 3_600_000, "a duration from 0s to 1h, such as 60s"),
+  },
+  leaseHotPerSecond: {
+    env: "SLUICE_LEASE_HOT",
+    flag: "--lease-hot",
+    value: "<number>",
+    help: "how many decisions a second make a counter busy enough for a lease",
+    fallback: 1,
+    read: (text) => readWhole(text, 1, 1_000_000),
+  },
+  hotKeyMetrics: {
+    env: "SLUICE_HOT_KEY_METRICS",
+    flag: "--hot-key-metrics",
+    value: "<number>",
+    help: "how many of the hottest counters have metrics of their own, with their subjects as labels",
+    fallback: 0,
+    read: (text) => readWhole(text, 0, 50),
   },
 };

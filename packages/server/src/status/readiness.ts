@@ -41,9 +41,11 @@ export function isReady({ state }: Readiness): boolean {
   return state === "ready" || state === "degraded";
 }
 
-function unreachable({ shards, away }: CountersStatus): string {
+function unreachable({ shards, away, leases }: CountersStatus): string {
   const which = shards === 0 ? "no server that holds them is known yet" : away.map(renderShard).join("; ");
-  return `the counters cannot be reached (${which}); checks that are sent all the same are answered by on_failure`;
+  const all = `checks that are sent all the same are answered by on_failure`;
+  const held = leases === undefined || leases.tokens === 0 ? all : `${all}, but for what leases have left`;
+  return `the counters cannot be reached (${which}); ${held}`;
 }
 
 function tooSlow({ slow }: CountersStatus): string {

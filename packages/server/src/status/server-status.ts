@@ -1,5 +1,5 @@
 import type { Problem } from "sluice";
-import type { RunningCounters } from "../counters/running-counters.ts";
+import type { LeasesStatus, RunningCounters } from "../counters/running-counters.ts";
 import type { PolicyStatus } from "../policies/policy-reloader.ts";
 import type { RefusedSoFar } from "../telemetry/metrics.ts";
 import { type Protocol, protocols } from "../transports/transport.ts";
@@ -61,6 +61,8 @@ export type CountersReport =
       /** Questions that wait for calls before them, and calls on their way. */
       readonly waiting: number;
       readonly inFlight: number;
+      /** Undefined where leases are off. */
+      readonly leases: LeasesStatus | undefined;
       readonly shards: readonly ShardReport[];
     };
 
@@ -114,8 +116,9 @@ export function readServerStatus(sources: ServerStatusSources): ServerStatus {
   const connections = sources.connections();
   const addresses = sources.addresses();
   const store = sources.store?.();
+  const countersStatus = counters.status();
   return {
-    ...readinessOf({ accepting: sources.accepting(), counters: counters.status(), store }),
+    ...readinessOf({ accepting: sources.accepting(), counters: countersStatus, store }),
     version,
     node: process.version,
     pid: process.pid,
@@ -124,7 +127,7 @@ export function readServerStatus(sources: ServerStatusSources): ServerStatus {
     uptimeMs: nowMs - startedAtMs,
     policies: readPolicies(sources, nowMs),
     store,
-    counters: readCounters(counters),
+    counters: readCounters(counters, countersStatus?.leases),
     queue: { pending: sources.pending(), maxPending: sources.maxPending },
     shed: refused.shed,
     protocols: Object.fromEntries(
@@ -160,7 +163,10 @@ function readPolicies(
   };
 }
 
-function readCounters({ where, figures }: ServerStatusSources["counters"]): CountersReport {
+function readCounters(
+  { where, figures }: ServerStatusSources["counters"],
+  leases: LeasesStatus | undefined,
+): CountersReport {
   const redis = figures.redis?.();
   if (redis === undefined) {
     const { counters = 0, maxCounters = 0, bytes = 0 } = figures.counters?.() ?? {};
@@ -173,6 +179,7 @@ function readCounters({ where, figures }: ServerStatusSources["counters"]): Coun
     ready,
     waiting,
     inFlight,
+    leases,
     shards: shards.slice(0, maxShards).map((shard) => ({
       name: shard.name,
       cell: shard.cell,

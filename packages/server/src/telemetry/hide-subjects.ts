@@ -6,15 +6,27 @@ const harmless: ReadonlySet<string> = new Set(["method", "tier", "region"]);
 /** Values of dimensions as they may be logged. */
 export type HideSubjects = (dimensions: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>;
 
+/** A limit's subject as it may be shown. */
+export type ShowSubject = (subject: string) => string;
+
 /**
  * Subjects as short hashes under a key of this process: the same subject has the same hash until the process ends, and
  * nobody can try out which subject that is. The endpoint is hashed as well, because paths hold ids.
  */
 export function createHideSubjects(key: Buffer = randomBytes(32)): HideSubjects {
-  const hash = (value: unknown): string =>
-    `#${createHmac("sha256", key).update(String(value)).digest("hex").slice(0, 12)}`;
+  const hash = createHash(key);
   return (dimensions) =>
     Object.fromEntries(
       Object.entries(dimensions).map(([name, value]) => [name, harmless.has(name) ? value : hash(value)]),
     );
+}
+
+/** The same for the subject of a limit. That of a limit for everybody is empty, and stays so. */
+export function createHideSubject(key: Buffer = randomBytes(32)): ShowSubject {
+  const hash = createHash(key);
+  return (subject) => (subject === "" ? subject : hash(subject));
+}
+
+function createHash(key: Buffer): (value: unknown) => string {
+  return (value) => `#${createHmac("sha256", key).update(String(value)).digest("hex").slice(0, 12)}`;
 }

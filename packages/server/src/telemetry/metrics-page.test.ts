@@ -1,6 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import type { LeaseFigures } from "./lease-families.ts";
 import { createMetrics } from "./metrics.ts";
 import type { RedisFigures } from "./redis-families.ts";
 import { StoreFigures } from "./store-families.ts";
@@ -12,7 +13,13 @@ const redis: RedisFigures = {
   ...{ calls: 0, questions: 0, failedCalls: 0, timeouts: 0, retries: 0, loads: 0, foreign: 0, healed: 0, moves: 0 },
   ...{ waiting: 0, inFlight: 0, shards: [], ready: true },
 };
+const leases: LeaseFigures = {
+  ...{ leases: 0, stale: 0, tokens: 0, local: 0, denials: 0, central: 0, fetches: 0, refused: 0, failed: 0 },
+  ...{ granted: 0, spent: 0, returned: 0, lost: 0 },
+};
 const figures = { counters: 0, bytes: 0, evictedLive: 0, clockAnomalies: 0, idsCutShort: 0, ids: 0, maxCounters: 0 };
+
+const noHotKeys = { keys: [], totals: { perSecond: 0, deniedPerSecond: 0 } };
 
 /** Everything that any server tells. */
 const { families } = createMetrics({
@@ -21,6 +28,8 @@ const { families } = createMetrics({
     generation: () => 1,
     counters: () => figures,
     redis: () => redis,
+    leases: () => leases,
+    hotKeys: { count: 1, read: () => noHotKeys, show: (subject) => subject },
     pending: () => 0,
     connections: () => ({ http: 0, grpc: 0, resp: 0, admin: 0 }),
     spans: () => ({ exported: 0, dropped: 0 }),

@@ -6,6 +6,9 @@ import type { Protocol } from "../transports/transport.ts";
 import type { NearLimits } from "./capacity-log.ts";
 import { DecisionFigures } from "./decision-figures.ts";
 import { expositionType, type Family, renderSlices } from "./exposition.ts";
+import { type HotKeyFigures, hotKeyFamilies } from "./hot-key-families.ts";
+import { type LeaseFigures, leaseFamilies } from "./lease-families.ts";
+import { type LeaseOutcome, LeaseRequestFigures } from "./lease-request-figures.ts";
 import { type CounterFigures, memoryFamilies } from "./memory-families.ts";
 import { PolicyFigures, type PolicyFiguresSources } from "./policy-figures.ts";
 import { type RedisFigures, redisFamilies } from "./redis-families.ts";
@@ -21,6 +24,10 @@ export interface MetricsSources extends PolicyFiguresSources {
   readonly counters?: () => CounterFigures;
   /** Of counters on servers. */
   readonly redis?: () => RedisFigures;
+  /** Of leases from those servers. Absent: they are off. */
+  readonly leases?: (() => LeaseFigures) | undefined;
+  /** Absent: no counter has a series of its own. */
+  readonly hotKeys?: HotKeyFigures | undefined;
   /** Checks that wait for counters. */
   readonly pending?: () => number;
   /** Connections that are open. */
@@ -33,13 +40,15 @@ export interface MetricsSources extends PolicyFiguresSources {
 
 /**
  * What is counted of everything that happens. Labels come from policies, tables and settings; never from a request, so that
- * nobody outside makes series.
+ * nobody outside makes series, but for those few of hot keys where settings want them.
  */
 export interface Metrics {
   countDecision(decision: Decision, seconds: number): void;
   countError(code: ErrorCode): void;
   /** A preview that was answered from memory. */
   countPreviewHit(): void;
+  /** A call for a lease, and the cost that its client decided by the policy that speaks since the last one. */
+  countLease(outcome: LeaseOutcome, policy: string | undefined, spent: number): void;
   /** Checks asked over a protocol: what is counted is added to it. */
   checksOf(protocol: Protocol): Count;
   /** `route` is a path of the route table, or `unmatched`: never what a stranger typed. */
@@ -92,6 +101,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const decisions = new DecisionFigures(maxPolicyLabels);
   const requests = new RequestFigures(sources.connections);
   const policies = new PolicyFigures(sources);
+  const leaseRequests = new LeaseRequestFigures();
   const errors = new Tally(1);
   const shed = new Tally(1);
   const previewHits: Count = { count: 0 };
@@ -105,6 +115,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       "reason",
       shed,
     ),
+    ...leaseRequests.families,
     ...requests.families,
     ...policies.families,
     {
@@ -115,12 +126,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
       samples: () => [{ labels: [version, process.version], value: 1 }],
     },
   ];
-  const { pending, counters, redis, spans, store } = sources;
+  const { pending, counters, redis, leases, hotKeys, spans, store } = sources;
   if (store !== undefined) families.push(...store.families);
   if (pending !== undefined)
     families.push(single("gauge", "sluice_pending_checks", "Checks that wait for counters now.", pending));
   if (counters !== undefined) families.push(...memoryFamilies(counters));
   if (redis !== undefined) families.push(...redisFamilies(redis));
+  if (leases !== undefined) families.push(...leaseFamilies(leases));
+  if (hotKeys !== undefined) families.push(...hotKeyFamilies(hotKeys));
   if (spans !== undefined)
     families.push({
       name: "sluice_trace_spans_total",
@@ -146,6 +159,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     countPreviewHit(): void {
       previewHits.count += 1;
     },
+    countLease: (outcome, policy, spent) => leaseRequests.count(outcome, policy, spent),
     checksOf: (protocol) => requests.checksOf(protocol),
     countHttpRequest: (method, route, status, seconds) => requests.countHttp(method, route, status, seconds),
     countGrpcCall: (method, code, seconds) => requests.countGrpc(method, code, seconds),

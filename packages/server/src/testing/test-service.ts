@@ -24,6 +24,7 @@ export function createTestService(limiter: Limiter, options: Partial<Omit<Servic
     accepting: () => true,
     policyStatus: () => ({ state: "current", problems: [] }),
     countersStatus: () => undefined,
+    hotKeys: async () => [],
     status: () =>
       readServerStatus({
         version: "0",

@@ -51,7 +51,7 @@ describe("whether there may be several workers", () => {
 
   it("is left to the first worker where policies cannot be read, which may have others to start with", async () => {
     await expect(checkWorkers(settingsOf({ RATE_LIMIT_CONFIG: config }))).resolves.toBeUndefined();
-    const worker: WorkerLink = { number: 1, pagesOfOthers: async () => [], tellPage() {} };
+    const worker: WorkerLink = { number: 1, askOthers: async () => [], answer() {} };
     await expect(startDaemon({ settings: settingsOf({}), log: silentLog, worker })).rejects.toThrow(refusal);
   });
 });

@@ -1,7 +1,7 @@
 import cluster from "node:cluster";
 import { EventEmitter } from "node:events";
 import type { Signals } from "../early-signals.ts";
-import type { Announcement, MessageToPrimary, MessageToWorker } from "./messages.ts";
+import type { Announcement, MessageToPrimary, MessageToWorker, WorkerTopic } from "./messages.ts";
 import type { WorkerLink } from "./worker-link.ts";
 
 /** A worker's link to the process that started it. */
@@ -20,11 +20,16 @@ export function joinWorkers(): Promise<JoinedWorker> {
   const { signals, tell } = createToldSignals();
   const asked = new Map<number, (pages: readonly string[]) => void>();
   let lastId = 0;
-  let renderPage: () => Promise<string> = async () => "";
+  const answers = new Map<WorkerTopic, () => Promise<string>>();
   let begin: ((number: number) => void) | undefined;
 
   function send(message: MessageToPrimary): void {
     if (process.connected) process.send?.(message, undefined, undefined, () => {});
+  }
+
+  /** Empty where there is nothing to tell yet, so that nobody waits for it. */
+  async function render(topic: WorkerTopic): Promise<string> {
+    return (await answers.get(topic)?.()) ?? "";
   }
 
   function hear(message: MessageToWorker): void {
@@ -39,7 +44,7 @@ export function joinWorkers(): Promise<JoinedWorker> {
         tell("SIGHUP");
         break;
       case "page wanted":
-        void renderPage().then((page) => send({ kind: "page", id: message.id, page }));
+        void render(message.topic).then((page) => send({ kind: "page", id: message.id, page }));
         break;
       case "pages":
         asked.get(message.id)?.(message.pages);
@@ -53,7 +58,7 @@ export function joinWorkers(): Promise<JoinedWorker> {
   // Else Node ends a worker at once when the first process is gone, with everything that is in flight.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
 
-  function pagesOfOthers(): Promise<readonly string[]> {
+  function askOthers(topic: WorkerTopic): Promise<readonly string[]> {
     const id = ++lastId;
     return new Promise((resolve) => {
       const settle = (pages: readonly string[]): void => {
@@ -63,7 +68,7 @@ export function joinWorkers(): Promise<JoinedWorker> {
       };
       const timer = setTimeout(settle, pagesWithinMs, []);
       asked.set(id, settle);
-      send({ kind: "pages wanted", id });
+      send({ kind: "pages wanted", id, topic });
     });
   }
 
@@ -72,9 +77,9 @@ export function joinWorkers(): Promise<JoinedWorker> {
       resolve({
         number,
         signals,
-        pagesOfOthers,
-        tellPage(render): void {
-          renderPage = render;
+        askOthers,
+        answer(topic, render): void {
+          answers.set(topic, render);
         },
         announce: (announcement) => send({ kind: "listening", announcement }),
         leave(): void {

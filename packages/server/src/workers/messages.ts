@@ -1,10 +1,13 @@
+/** What workers may ask each other for: a page of metrics, or a report of hot keys. */
+export type WorkerTopic = "metrics" | "hot keys";
+
 /** What the first process says to a worker. */
 export type MessageToWorker =
   | { readonly kind: "begin"; readonly number: number }
   | { readonly kind: "stop"; readonly signal: NodeJS.Signals }
   | { readonly kind: "reload" }
-  /** Wants the worker's page of metrics. */
-  | { readonly kind: "page wanted"; readonly id: number }
+  /** Wants the worker's page. */
+  | { readonly kind: "page wanted"; readonly id: number; readonly topic: WorkerTopic }
   /** The others' pages, as it asked for. */
   | { readonly kind: "pages"; readonly id: number; readonly pages: readonly string[] };
 
@@ -15,7 +18,7 @@ export type MessageToPrimary =
   | { readonly kind: "listening"; readonly announcement: Announcement }
   | { readonly kind: "page"; readonly id: number; readonly page: string }
   /** Wants the pages of the others. */
-  | { readonly kind: "pages wanted"; readonly id: number };
+  | { readonly kind: "pages wanted"; readonly id: number; readonly topic: WorkerTopic };
 
 /** What is told to the world when a server listens. */
 export interface Announcement {

@@ -7,11 +7,11 @@ import type { WorkerLink } from "./worker-link.ts";
  * that come while the others are being asked are answered by the same page.
  */
 export function metricsOfAll(own: Metrics, link: WorkerLink): Metrics {
-  link.tellPage(() => own.render());
+  link.answer("metrics", () => own.render());
   let rendering: Promise<string> | undefined;
 
   async function render(): Promise<string> {
-    const [mine, others] = await Promise.all([own.render(), link.pagesOfOthers()]);
+    const [mine, others] = await Promise.all([own.render(), link.askOthers("metrics")]);
     return joinExpositions([mine, ...others]);
   }
 

@@ -1,10 +1,10 @@
 import type { Worker } from "node:cluster";
-import type { MessageToWorker } from "./messages.ts";
+import type { MessageToWorker, WorkerTopic } from "./messages.ts";
 
-/** Pages of metrics, asked of workers. */
+/** Pages of metrics or of other things, asked of workers. */
 export interface PageGatherer {
   /** Those of the workers that answer in time. Never rejects. */
-  gather(workers: readonly Worker[]): Promise<readonly string[]>;
+  gather(workers: readonly Worker[], topic: WorkerTopic): Promise<readonly string[]>;
   hear(id: number, page: string): void;
 }
 
@@ -15,7 +15,7 @@ export function createPageGatherer(
   const waiting = new Map<number, (page: string) => void>();
   let lastId = 0;
   return {
-    gather(workers): Promise<readonly string[]> {
+    gather(workers, topic): Promise<readonly string[]> {
       if (workers.length === 0) return Promise.resolve([]);
       const id = ++lastId;
       return new Promise((resolve) => {
@@ -30,7 +30,7 @@ export function createPageGatherer(
           pages.push(page);
           if (pages.length === workers.length) settle();
         });
-        for (const worker of workers) send(worker, { kind: "page wanted", id });
+        for (const worker of workers) send(worker, { kind: "page wanted", id, topic });
       });
     },
     hear: (id, page) => waiting.get(id)?.(page),

@@ -123,7 +123,9 @@ export function startWorkers({ settings, count, log, announce }: WorkersOptions)
         break;
       case "pages wanted": {
         const asked = slots.flatMap((one) => (one !== slot && one.listening && one.worker ? [one.worker] : []));
-        void gatherer.gather(asked).then((pages) => send(worker, { kind: "pages", id: message.id, pages }));
+        void gatherer
+          .gather(asked, message.topic)
+          .then((pages) => send(worker, { kind: "pages", id: message.id, pages }));
         break;
       }
     }

@@ -4,7 +4,9 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { RedisCounters } from "@sluice/redis";
 import { startServer, type TestServer } from "@sluice/test-servers";
+import { createLimiter } from "sluice";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 
 const main = fileURLToPath(new URL("../main.ts", import.meta.url));
@@ -192,6 +194,17 @@ describe("several workers, one after another,", () => {
     expect(text.match(/^# TYPE sluice_build_info /gm)).toHaveLength(1);
   }, 120_000);
 
+  it("answer for one another's hot keys", async () => {
+    const told = async (): Promise<unknown> => {
+      const check = { dimensions: { user: `${folder} hot` } };
+      await Promise.all(Array.from({ length: 30 }, () => ask({ url }, "/v1/check", { checks: [check, check] })));
+      const { text } = await ask({ url }, "/v1/hot-keys?count=1");
+      const { nodes, items } = JSON.parse(text) as { nodes: { told: number }; items: { nodes: number }[] };
+      return [nodes.told, items[0]?.nodes];
+    };
+    await expect.poll(told, patience).toEqual([3, 3]);
+  }, 120_000);
+
   it("all reload on SIGHUP", async () => {
     await writeFile(policies, allowing(7));
     server.child.kill("SIGHUP");
@@ -288,6 +301,48 @@ describe("several workers", () => {
     expect(await next.exited).toBe(0);
     expect(linesOf(next, "stopped")).toMatchObject([{ signal: "SIGTERM" }]);
     await expect(stat(socketPath)).rejects.toThrow("ENOENT");
+  }, 120_000);
+
+  it("lease each for itself, with figures that add up, and give back when they stop", async () => {
+    const leased = { id: "p", limits: [{ by: ["user"], windows: ["1000000/h"] }], counters: "leased" };
+    await writeFile(policies, JSON.stringify({ policies: [leased] }));
+    const server = workers("2");
+    const url = await urlOf(server);
+    await expect.poll(async () => (await ask({ url }, "/readyz")).status, patience).toBe(200);
+    const check = { dimensions: { user: folder } };
+    let asked = 0;
+    let page = "";
+    const leases = async (): Promise<string[]> => {
+      // Workers take turns.
+      for (let time = 0; time < 2; time += 1)
+        await ask({ url }, "/v1/check", { checks: Array.from({ length: 50 }, () => check) });
+      asked += 100;
+      page = (await ask({ url }, "/metrics")).text;
+      return [...page.matchAll(/^sluice_leases\{worker="(\d)"\} 1$/gm)].map(([, worker]) => worker!).sort();
+    };
+    await expect.poll(leases, patience).toEqual(["1", "2"]);
+    const decisions = [...page.matchAll(/^sluice_lease_decisions_total\{.*\} (\d+)$/gm)].map(([, count]) =>
+      Number(count),
+    );
+    expect(decisions).toHaveLength(6);
+    expect(decisions.reduce((sum, count) => sum + count, 0)).toBe(asked);
+
+    server.child.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    expect(
+      linesOf(server, "leases were given back")
+        .map(({ worker }) => worker)
+        .sort(),
+    ).toEqual([1, 2]);
+    const limiter = createLimiter({
+      policies: { policies: [leased] },
+      counters: new RedisCounters({ servers: redis.url }),
+    });
+    try {
+      expect(await limiter.lease(check, { want: 0, holdMs: 1_000 })).toMatchObject({ granted: 0, unspent: 0 });
+    } finally {
+      await limiter.close();
+    }
   }, 120_000);
 
   it("stop in order when they are told to while they start", async () => {

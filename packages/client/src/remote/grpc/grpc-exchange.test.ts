@@ -17,6 +17,8 @@ import {
   type CheckResult,
   Decision,
   grpcService,
+  type LeaseRequest,
+  type LeaseResponse,
   RateLimiterDefinition,
 } from "@sluice/protocol";
 import { afterEach, describe, expect, it } from "vitest";
@@ -216,6 +218,71 @@ describe("an exchange over gRPC", () => {
       because: "not_asked",
       message: expect.stringContaining("ECONNREFUSED"),
     });
+  });
+
+  const lease: SentQuestion = {
+    question: {
+      kind: "lease",
+      request: { dimensions: { user: "ada" }, policies: ["api"] },
+      want: 40,
+      settled: { epoch: 7, spent: 1, kept: 2, returned: 3 },
+    },
+    withinMs: 50,
+  };
+
+  function answerLeases(answer: (request: LeaseRequest, send: sendUnaryData<LeaseResponse>) => void): void {
+    const { path, responseSerialize, requestDeserialize } = grpcService(RateLimiterDefinition).lease;
+    server!.register(
+      path,
+      (call: ServerUnaryCall<LeaseRequest, LeaseResponse>, send: sendUnaryData<LeaseResponse>) =>
+        answer(call.request, send),
+      responseSerialize,
+      requestDeserialize,
+      "unary",
+    );
+  }
+
+  it("asks for a lease, and hears what was granted", async () => {
+    const { exchange } = await setUp(() => undefined);
+    const asked: LeaseRequest[] = [];
+    answerLeases((request, send) => {
+      asked.push(request);
+      const decision = Decision.create({ allowed: true, remaining: 9 });
+      send(null, { granted: 40, epoch: 8, unspent: 41, leaseMs: 5, staleMs: 6, cost: 2, decision });
+    });
+    expect(await exchange.send("lease", [lease]).replies).toMatchObject([
+      { kind: "answer", value: { granted: 40, epoch: 8, leaseMs: 5, staleMs: 6, cost: 2, decision: { remaining: 9 } } },
+    ]);
+    expect(asked).toMatchObject([
+      {
+        check: { dimensions: { user: "ada" }, policies: ["api"] },
+        want: 40,
+        holdMs: 0,
+        settled: { epoch: 7, spent: 1, kept: 2, returned: 3 },
+      },
+    ]);
+  });
+
+  it("is told that there are no leases by a server that knows of none", async () => {
+    const { exchange, ends } = await setUp(() => undefined);
+    expect(await exchange.send("lease", [lease]).replies).toMatchObject([
+      { kind: "refused", error: { code: "not_found" } },
+    ]);
+    expect(ends).toEqual([]);
+  });
+
+  it.each([
+    ["not_leasable", { kind: "refused", error: { code: "not_leasable" } }],
+    ["not_ready", { kind: "elsewhere" }],
+    ["store_unavailable", { kind: "failed" }],
+  ])("does not hold it against a server that a lease cannot be had: %s", async (told, reply) => {
+    const { exchange } = await setUp(() => undefined);
+    answerLeases((_request, send) => {
+      const metadata = new Metadata();
+      metadata.set("sluice-code", told);
+      send({ code: status.UNAVAILABLE, details: "told", metadata });
+    });
+    expect(await exchange.send("lease", [lease]).replies).toMatchObject([reply]);
   });
 
   const charge: SentQuestion = { question: { kind: "charge", request: { cost: 2 } }, withinMs: 50 };

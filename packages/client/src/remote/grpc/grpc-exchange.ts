@@ -8,9 +8,10 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import { type GrpcMethod, grpcService, RateLimiterDefinition } from "@sluice/protocol";
+import { CheckRequest as CheckMessage, type GrpcMethod, grpcService, RateLimiterDefinition } from "@sluice/protocol";
 import { HealthDefinition } from "@sluice/protocol/health";
 import {
+  type AnswerValue,
   type Exchange,
   ExchangeError,
   type ExchangeEvents,
@@ -19,9 +20,11 @@ import {
   type Sending,
   type SentQuestion,
 } from "../exchange.ts";
+import { noLeases } from "../leases/no-leases.ts";
 import type { Address } from "../parse-addresses.ts";
 import type { ConnectOptions, TlsOptions } from "../remote-limiter.ts";
 import { CheckStream } from "./check-stream.ts";
+import { decodeLease } from "./decode-lease.ts";
 import { failureOfStatus, replyOfStatus } from "./status-failure.ts";
 
 const limiter = grpcService(RateLimiterDefinition);
@@ -111,9 +114,12 @@ export class GrpcExchange implements Exchange {
     const answers = Promise.all(calls.map(({ answer }) => answer));
     return {
       replies: answers.then(
-        ([answer]) => [{ kind: "answer", value: question.kind === "give" ? isGiven(answer) : undefined }],
+        ([answer]) => [{ kind: "answer", value: answerOf(question.kind, answer) }],
         (error: ServiceError) => {
           const reply = replyOfStatus(error);
+          // That a lease cannot be had says nothing against who answers checks, be it a server or a proxy before it.
+          if (question.kind === "lease" && reply !== undefined) return [reply];
+          if (question.kind === "lease" && isAlive(error)) return [{ kind: "refused", error: noLeases }];
           if (reply === undefined || reply.kind === "failed") throw failureOfStatus(error);
           return [reply];
         },
@@ -129,6 +135,11 @@ export class GrpcExchange implements Exchange {
     const { domain = "", dimensions = {}, cost, policies = [] } = question.request;
     if (question.kind === "charge")
       return [this.#call(client, limiter.charge, { domain, dimensions, cost, policies: [...policies] })];
+    if (question.kind === "lease") {
+      const check = CheckMessage.create({ domain, dimensions, policies: [...policies] });
+      const { want, settled } = question;
+      return [this.#call(client, limiter.lease, { check, want, holdMs: 0, settled })];
+    }
     const named = policies.length === 0 ? [""] : policies;
     return named.map((policyId) => this.#call(client, limiter.resetKey, { policyId, domain, dimensions }));
   }
@@ -172,6 +183,11 @@ export class GrpcExchange implements Exchange {
 function targetOf(place: Address["place"]): string {
   if (place.kind === "socket") return `unix:${place.path}`;
   return `${place.host.includes(":") ? `[${place.host}]` : place.host}:${place.port}`;
+}
+
+function answerOf(kind: QuestionKind, answer: object | undefined): AnswerValue {
+  if (kind === "lease") return decodeLease(answer);
+  return kind === "give" ? isGiven(answer) : undefined;
 }
 
 function isGiven(answer: object | undefined): boolean {

@@ -238,3 +238,60 @@ describe("what is not a check", () => {
     ]);
   });
 });
+
+describe("a lease over HTTP", () => {
+  const lease: SentQuestion = {
+    question: {
+      kind: "lease",
+      request: { dimensions: { user: "ada" }, policies: ["api"], cost: 3 },
+      want: 40,
+      settled: { epoch: 7, spent: 1, kept: 2, returned: 3 },
+    },
+    withinMs: 50,
+  };
+  const granted = { granted: 40, epoch: 8, unspent: 41, lease_ms: 5, stale_ms: 6, cost: 2, decision };
+
+  it("is asked for, and told", async () => {
+    const { exchange, seen } = await setUp(answering(200, granted));
+    expect(await exchange.send("lease", [lease]).replies).toMatchObject([
+      { kind: "answer", value: { granted: 40, epoch: 8, leaseMs: 5, staleMs: 6, cost: 2, decision: { remaining: 7 } } },
+    ]);
+    expect(seen.map(({ url, body }) => [url, JSON.parse(body)])).toEqual([
+      [
+        "/v1/lease",
+        {
+          check: { dimensions: { user: "ada" }, policies: ["api"] },
+          want: 40,
+          settled: { epoch: 7, spent: 1, kept: 2, returned: 3 },
+        },
+      ],
+    ]);
+  });
+
+  it.each([
+    ["a server that knows of none", 404, { code: "not_found", detail: "nothing here" }, "not_found"],
+    ["a gateway that has no such path", 404, "<html>", "not_found"],
+    ["a gateway that lets none through", 403, "<html>", "not_found"],
+    ["a server whose policies allow none", 409, { code: "not_leasable", detail: "exact" }, "not_leasable"],
+  ])("is not to be had of %s", async (_, status, body, code) => {
+    const { exchange, ends } = await setUp(answering(status, body));
+    expect(await exchange.send("lease", [lease]).replies).toMatchObject([{ kind: "refused", error: { code } }]);
+    expect(ends).toEqual([]);
+  });
+
+  it("may have been granted where the counters did not answer, which is not the server's fault", async () => {
+    const { exchange } = await setUp(answering(503, { code: "store_unavailable", detail: "away" }));
+    expect(await exchange.send("lease", [lease]).replies).toMatchObject([{ kind: "failed" }]);
+  });
+
+  it.each([
+    [502, "<html>"],
+    [200, "hello"],
+    [200, { ...granted, granted: -1 }],
+    [200, { ...granted, lease_ms: "5" }],
+    [200, { ...granted, decision: undefined }],
+  ])("may have been granted with an answer that is none: %i %j", async (status, body) => {
+    const { exchange } = await setUp(answering(status, body));
+    await expect(exchange.send("lease", [lease]).replies).rejects.toMatchObject({ because: "lost" });
+  });
+});

@@ -9,9 +9,11 @@ import {
   type Sending,
   type SentQuestion,
 } from "../exchange.ts";
+import { noLeases } from "../leases/no-leases.ts";
 import type { Address } from "../parse-addresses.ts";
 import type { ConnectOptions } from "../remote-limiter.ts";
 import { decodeDecisionBody, isBody } from "./decode-decision-body.ts";
+import { decodeLeaseBody } from "./decode-lease-body.ts";
 import { JsonRequests, type JsonResponse } from "./json-requests.ts";
 
 const paths: Readonly<Record<QuestionKind, string>> = {
@@ -19,6 +21,7 @@ const paths: Readonly<Record<QuestionKind, string>> = {
   charge: "/v1/charge",
   give: "/v1/give-back",
   reset: "/v1/reset",
+  lease: "/v1/lease",
 };
 
 /** How often a server that closes its connections is asked whether it stops, and how long it has to answer that. */
@@ -66,6 +69,7 @@ export class HttpExchange implements Exchange {
     const replies = asking.response.then((response): readonly Reply[] => {
       if (response.closes) this.#lookAgain();
       if (length > 1) return readDecisions(response) ?? questions.map(() => readRefusal(response));
+      if (kind === "lease") return [readLease(response)];
       return [(kind === "check" ? readDecision(response) : readDone(kind, response)) ?? readRefusal(response)];
     });
     return { replies, abandon: () => asking.abort("nobody waits for it any more") };
@@ -88,6 +92,8 @@ function bodyOf({ question, withinMs }: SentQuestion): object {
   if (question.kind === "give") return { receipt: question.receipt };
   if (question.kind === "check") return { ...requestBody(question.request), deadline_ms: withinMs };
   const { domain, dimensions, cost, policies } = question.request;
+  if (question.kind === "lease")
+    return { check: { domain, dimensions, policies }, want: question.want, settled: question.settled };
   return { domain, dimensions, policies, ...(question.kind === "charge" && { cost }) };
 }
 
@@ -117,6 +123,15 @@ function readDecisions({ status, body }: JsonResponse): readonly Reply[] | undef
 function readDone(kind: QuestionKind, { status, body }: JsonResponse): Reply | undefined {
   if (status < 200 || status > 299) return undefined;
   return { kind: "answer", value: kind === "give" ? isBody(body) && body.given_back === true : undefined };
+}
+
+/** A server that knows of no leases, and a gateway that lets none through, say so with a status of the caller's mistakes. */
+function readLease({ status, body }: JsonResponse): Reply {
+  const lease = status === 200 ? decodeLeaseBody(body) : undefined;
+  if (lease !== undefined) return { kind: "answer", value: lease };
+  if (isBody(body) && typeof body.code === "string") return errorReply(body);
+  if (status >= 400 && status < 500) return { kind: "refused", error: noLeases };
+  throw new ExchangeError("lost", `it answers with ${status}`);
 }
 
 /** An error for a whole request. Sluice tells what it did not do; whoever else answers may have passed the request on. */

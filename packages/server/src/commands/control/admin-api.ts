@@ -1,6 +1,7 @@
 import type {
   AuditBody,
   ChangeBody,
+  HotKeysBody,
   ImportReportBody,
   JsonObject,
   KillSwitchBody,
@@ -226,6 +227,14 @@ export class AdminApi {
 
   nodes(): Promise<NodesBody> {
     return this.#client.ask("GET", `${root}/nodes`);
+  }
+
+  hotKeys(query: {
+    readonly by: string;
+    readonly count: number;
+    readonly node?: string | undefined;
+  }): Promise<HotKeysBody> {
+    return this.#client.ask("GET", `${root}/hot-keys`, { query });
   }
 
   export(): Promise<string> {

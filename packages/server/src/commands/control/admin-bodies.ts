@@ -29,6 +29,8 @@ export interface WarningBody {
 export interface AdminErrorBody extends ErrorBody {
   /** Of what was to be changed, where it is not as it was expected. */
   readonly current_version?: number | undefined;
+  /** Of a subject: all that is kept of it. */
+  readonly current?: SubjectBody | undefined;
 }
 
 export interface PolicyBody {
@@ -217,10 +219,34 @@ export interface NodeBody {
   readonly current: boolean;
 }
 
+export interface HotKeysBody {
+  readonly by: "rate" | "denials";
+  readonly items: readonly {
+    readonly policy: string;
+    readonly scope: string;
+    readonly subject: string;
+    readonly per_second: number;
+    readonly denied_per_second: number;
+    readonly error_per_second: number;
+    readonly nodes: number;
+  }[];
+  readonly total: { readonly per_second: number; readonly denied_per_second: number };
+  readonly nodes: { readonly told: number; readonly silent?: number; readonly oldest_ms: number };
+  /** Of a server that was asked of itself: whether subjects are hashes. */
+  readonly hashed?: boolean;
+}
+
 export interface ImportReportBody {
   readonly created: readonly string[];
   readonly changed: readonly string[];
   readonly deleted: readonly string[];
   readonly unchanged: number;
-  readonly subjects: number;
+  readonly subjects: Readonly<Record<"created" | "changed" | "deleted", CountedSubjectsBody>>;
+  readonly generation_before: number;
+}
+
+/** How many there are, and which the first of them are. */
+export interface CountedSubjectsBody {
+  readonly count: number;
+  readonly first: readonly Pick<SubjectBody, "dimension" | "value">[];
 }

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { type AdminOptions, AdminRefusal, createAdminClient } from "./admin-client.ts";
-import { withAdvice } from "./conflict-advice.ts";
+import { withAdvice, withSubjectAdvice } from "./conflict-advice.ts";
 
 let server: Server | undefined;
 
@@ -132,6 +132,28 @@ describe("a client of the control plane", () => {
 });
 
 describe("advice on a conflict", () => {
+  it("of a subject says what is there now, on one line for each terminal", () => {
+    const limit = { policy: "p", windows: ["1/s", "9/m"], reason: "a\u001b[2J sale", author: "alice", at_ms: 0 };
+    const current = {
+      dimension: "user",
+      value: "u1",
+      version: 5,
+      limits: [limit, { ...limit, limit: "l", until_ms: 60_000 }],
+    };
+    const told = (subject: object): string => {
+      const error = new AdminRefusal("no", 4, { code: "version_conflict", current: { ...current, ...subject } });
+      return (withSubjectAdvice(error, "user=u1", 0) as AdminRefusal).message;
+    };
+    expect(told({})).toBe(
+      "user=u1 was changed by somebody else meanwhile, so nothing was done. Now it has no tier of its own; " +
+        "1/s, 9/m in p, for good, by alice: a sale; 1/s, 9/m in p / l, until 1970-01-01 00:01:00 UTC (in 1m), by alice: a sale. " +
+        "Run the command again to change that.",
+    );
+    expect(told({ tier: "gold", limits: [] })).toContain("Now it has tier gold. Run");
+    for (const error of [new AdminRefusal("x", 4, { code: "version_conflict" }), new Error("y")])
+      expect(withSubjectAdvice(error, "user=u1", 0)).toBe(error);
+  });
+
   const conflict = (current: number | undefined): AdminRefusal =>
     new AdminRefusal("no", 4, { code: "version_conflict", ...(current !== undefined && { current_version: current }) });
 

@@ -1,4 +1,19 @@
 import { AdminRefusal } from "./admin-client.ts";
+import { plainText } from "./plain-text.ts";
+import { tellKept } from "./tell-kept.ts";
+
+/** A refused change of a subject, with what is there now where somebody else changed it in the meantime. */
+export function withSubjectAdvice(error: unknown, subject: string, nowMs: number): unknown {
+  if (!(error instanceof AdminRefusal) || error.body.code !== "version_conflict") return error;
+  const { current } = error.body;
+  if (current === undefined) return error;
+  const now = plainText(tellKept(current, nowMs));
+  return new AdminRefusal(
+    `${plainText(subject)} was changed by somebody else meanwhile, so nothing was done. Now it has ${now}. Run the command again to change that.`,
+    error.exitCode,
+    error.body,
+  );
+}
 
 /** A refused change of a policy, with what its user can do about it where it changed in the meantime. */
 export function withAdvice(error: unknown, id: string, expected: number): unknown {

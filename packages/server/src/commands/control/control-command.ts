@@ -27,14 +27,11 @@ export function changeCommand(
   parent: Command,
   form: string,
   description: string,
-  { asks = true, why = "why" }: { readonly asks?: boolean; readonly why?: WhyWord } = {},
+  { why = "why" }: { readonly why?: WhyWord } = {},
 ): Command {
-  const command = withWhy(controlCommand(parent, form, description), why).option(
-    "--dry-run",
-    "tell what would be done, and do nothing",
-  );
-  if (asks) command.option("--yes", "do it without asking");
-  return command
+  return withWhy(controlCommand(parent, form, description), why)
+    .option("--dry-run", "tell what would be done, and do nothing")
+    .option("--yes", "do it without asking")
     .option("--wait", "wait until every node decides by it")
     .addOption(
       new Option("--timeout <while>", "how long to wait at most, such as 30s (default 1m)").implies({ wait: true }),

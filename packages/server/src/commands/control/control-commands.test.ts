@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { openPolicyStore } from "@sluice/sql";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parse } from "yaml";
 import { type Daemon, startDaemon } from "../../daemon.ts";
 import { runProgram } from "../../program.ts";
@@ -168,13 +168,26 @@ describe("sluice policy apply", () => {
     expect(policies).toHaveLength(1);
   });
 
+  it("overwrites nothing of a subject that changed between the plan and the answer", async () => {
+    const text = (tier: string): string => `policies: []\nsubjects:\n  - { user: u1, tier: ${tier} }\n`;
+    await apply(text("gold"));
+    const outcome = await run(["policy", "apply", await file("mine.yaml", text("silver"))], {
+      answer: async () => {
+        expect((await apply(text("free"))).code).toBe(0);
+        return "y";
+      },
+    });
+    expect(outcome).toMatchObject({ code: 4, err: expect.stringContaining("nothing was overwritten") });
+    expect(await json("tier", "get", "user=u1")).toMatchObject({ tier: "free" });
+  });
+
   it("keeps what the file does not name, unless it is to replace everything", async () => {
     await apply(`${login("2/h")}${search}default: none\nsubjects:\n  - { user: u1, tier: gold }\n`);
     expect((await apply(login("3/h"))).code).toBe(0);
     const dry = await apply(login("3/h"), "--replace", "--dry-run");
     expect(dry.out).toMatch(/^- {2}default {2}delete {2}1 → gone/m);
     expect(dry.out).toMatch(/^- {2}search/m);
-    expect(dry.out).toContain("0 subjects in the file, 1 to change, and those that are not in it are deleted");
+    expect(dry.out).toContain("-  user=u1\n0 subjects in the file: 0 to create, 0 to change, 1 to delete\n");
     expect((await apply(login("3/h"), "--replace")).code).toBe(0);
     const { policies } = await json<{ policies: { id: string }[] }>("policy", "list");
     expect(policies.map(({ id }) => id)).toEqual(["login"]);
@@ -187,8 +200,14 @@ describe("sluice policy apply", () => {
     const subjects = "subjects:\n  - ip: 203.0.113.9\n    limits: [{ policy: login, windows: [7/h] }]\n";
     expect(await apply(subjects)).toMatchObject({
       code: 0,
-      out: expect.stringContaining("1 subject in the file, 1 to change"),
+      out: expect.stringContaining("+  ip=203.0.113.9\n1 subject in the file: 1 to create, 0 to change, 0 to delete\n"),
     });
+    const other = await apply(subjects.replace("7/h", "8/h"), "--json");
+    expect(JSON.parse(other.out)).toMatchObject({
+      applied: true,
+      subjects: { created: { count: 0 }, changed: { count: 1, first: [{ dimension: "ip", value: "203.0.113.9" }] } },
+    });
+    expect((await apply(subjects)).out).toContain("~  ip=203.0.113.9\n");
     expect(await apply(subjects)).toMatchObject({ code: 0, out: expect.stringContaining("Nothing to change.") });
     const unknown = await apply(subjects.replace("login", "logon"));
     expect(unknown).toMatchObject({ code: 1, err: expect.stringMatching(/policies\.yaml:3:\d+ subjects\[0\].*logon/) });
@@ -300,6 +319,26 @@ describe("sluice policy", () => {
     expect(await json("policy", "get", "login", "--version", "1")).toMatchObject({ policy: "login", version: 1 });
   });
 
+  it("prints how a policy is counted, tells where that changes, and warns where it has no effect", async () => {
+    const policy = (more: string): string =>
+      `policies:\n  - { id: api, limits: [{ by: [user], windows: [9k/s] }], on_failure: open, ${more} }\n`;
+    expect((await apply(policy("counters: leased, max_overshoot: 5%"))).err).toBe("");
+    const { out } = await run(["policy", "get", "api"]);
+    expect(parse(out)).toMatchObject({ policies: [{ counters: "leased", max_overshoot: "5%" }] });
+    const path = await file("next.yaml", policy("counters: exact, max_overshoot: 2%"));
+    expect(await run(["policy", "diff", path])).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(/- .*leased[\s\S]*- .*5%[\s\S]*\+ .*exact[\s\S]*\+ .*2%/),
+    });
+    expect((await run(["policy", "apply", path, "--yes"])).err).toContain(
+      "max_overshoot: is 2%, and has no effect: counters is exact, and exceeds nothing",
+    );
+    expect(await apply(policy("counters: leased, max_overshoot: 0"))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("policies[0].max_overshoot: is 0, so that nothing may be leased"),
+    });
+  });
+
   it("reverts, deletes and brings back", async () => {
     await apply(login("2/h"));
     await apply(login("3/h"));
@@ -409,10 +448,97 @@ describe("subjects", () => {
     expect(await json("override", "list", "user=u1")).toEqual({ subjects: [] });
     expect((await run(["tier", "get", "user=u2"])).out).toBe("gold\n");
     expect((await run(["tier", "clear", "user=u2", "--dry-run"])).out).toContain("Dry run");
-    expect((await run(["tier", "clear", "user=u2"])).code).toBe(0);
+    expect((await run(["tier", "clear", "user=u2", "--yes"])).code).toBe(0);
     expect((await run(["tier", "get", "user=u2"])).out).toBe("none\n");
     expect((await run(["override", "set", "user=u1", "nope", "1/s", "--for", "1h", "--reason", "r"])).code).toBe(1);
     expect((await run(["override", "set", "user=u1", "api", "fast", "--for", "1h", "--reason", "r"])).code).toBe(2);
+  });
+
+  const custom = (window: string) => ["override", "set", "user=u1", "search", window, "--for-good", "--reason", "r"];
+
+  it("are shown before something of them is replaced, and asked for where it is something else", async () => {
+    await apply(login("2/h") + search);
+    // Nothing is there yet, or the same: nobody is asked.
+    for (const words of [["tier", "set", "user=u1", "gold"], custom("7/s"), ["tier", "clear", "user=u9"]]) {
+      expect((await run(words)).code, words.join(" ")).toBe(0);
+      expect((await run(words)).code, words.join(" ")).toBe(0);
+    }
+    const asked: string[] = [];
+    const no = { answer: (question: string) => void asked.push(question) };
+    const refused = [["tier", "set", "user=u1", "free"], ["tier", "clear", "user=u1"], custom("8/s")];
+    for (const words of refused) {
+      expect(await run(words)).toMatchObject({ code: 2, err: expect.stringContaining("Add --yes") });
+      expect((await run(words, no)).code).toBe(1);
+      const { code, out } = await run([...words, "--dry-run"]);
+      expect([code, out]).toEqual([0, expect.stringContaining("Dry run")]);
+    }
+    expect(asked).toEqual([
+      expect.stringMatching(/user=u1 has tier gold.* free/),
+      expect.stringMatching(/user=u1 has tier gold/),
+      expect.stringMatching(/user=u1 has 7\/s in search, for good, by admin: r.* 8\/s/),
+    ]);
+    const { subjects } = await json<{ subjects: unknown }>("override", "list", "user=u1");
+    expect(subjects).toMatchObject([{ limits: [{ windows: ["7/s"] }] }]);
+    expect((await run(["tier", "set", "user=u1", "free"], { answer: () => "y" })).out).toContain("before, it was gold");
+    expect((await run([...custom("8/s"), "--yes"])).out).toContain(
+      "before, it had 7/s in search, for good, by admin: r",
+    );
+  });
+
+  it("lose an override before the limit for good that stands under it", async () => {
+    await apply(login("2/h") + search);
+    await run(custom("7/s"));
+    await run(["override", "set", "user=u1", "search", "9/s", "--for", "1h", "--reason", "a sale"]);
+    const remove = ["override", "delete", "user=u1", "search", "--yes"];
+    expect((await run(remove)).out).toMatch(
+      /^user=u1 has 7\/s in search, for good, by admin: r again \(before, it had 9\/s in search, until .*, by admin: a sale\)\.$/m,
+    );
+    expect((await run(remove)).out).toContain("user=u1 has the limits of everybody in search again");
+    expect(await json("override", "list", "user=u1")).toEqual({ subjects: [] });
+  });
+
+  it("are not changed where somebody else was faster, and what is there now is told", async () => {
+    await apply(login("2/h") + search);
+    await run(["tier", "set", "user=u1", "gold"]);
+    await run(custom("7/s"));
+    const late = [
+      ["tier", "set", "user=u1", "free"],
+      ["tier", "clear", "user=u1"],
+      custom("8/s"),
+      ["override", "delete", "user=u1", "search"],
+    ];
+    for (const [i, words] of late.entries()) {
+      const faster = async (): Promise<string> => {
+        expect((await run(["tier", "set", "user=u1", `tier-${i}`, "--yes"])).code).toBe(0);
+        return "y";
+      };
+      const outcome = await run(words, { answer: faster });
+      expect(outcome, words.join(" ")).toMatchObject({ code: 4, out: "" });
+      expect(outcome.err).toMatch(
+        new RegExp(`user=u1 .* nothing was done\\. Now it has tier tier-${i}; 7/s in search, for good, by admin: r`),
+      );
+    }
+    expect((await run(["tier", "get", "user=u1"])).out).toBe("tier-3\n");
+    expect(await json("override", "list", "user=u1")).toMatchObject({ subjects: [{ limits: [{ windows: ["7/s"] }] }] });
+  });
+
+  it("are not changed by --yes either where somebody else was faster", async () => {
+    await apply(login("2/h"));
+    await run(["tier", "set", "user=u1", "gold"]);
+    // Somebody changes it between its being read and its being written.
+    const { fetch } = globalThis;
+    const spy = vi.spyOn(globalThis, "fetch").mockImplementationOnce(async (...asked) => {
+      const answer = await fetch(...asked);
+      expect((await run(["tier", "set", "user=u1", "silver", "--yes"])).code).toBe(0);
+      return answer;
+    });
+    try {
+      const outcome = await run(["tier", "set", "user=u1", "free", "--yes", "--json"]);
+      expect(outcome).toMatchObject({ code: 4, out: "", err: expect.stringContaining("Now it has tier silver") });
+    } finally {
+      spy.mockRestore();
+    }
+    expect((await run(["tier", "get", "user=u1"])).out).toBe("silver\n");
   });
 });
 
@@ -588,6 +714,7 @@ describe("what is dangerous", () => {
     await apply(login("3/h") + search);
     await apply(`policies:\n${search.replace("30/m", "40/m")}`, "--rollout", "50%,100%", "--observe", "0s");
     await run(["override", "set", "ip=203.0.113.7", "login", "9/h", "--for", "1h", "--reason", "r"]);
+    await run(["tier", "set", "ip=203.0.113.7", "gold"]);
     await run(["token", "make", "--name", "look", "--role", "viewer"]);
     await run(["kill-switch", "on", "open", "--reason", "r", "--yes"]);
     const path = await file("less.yaml", login("4/h"));
@@ -600,6 +727,9 @@ describe("what is dangerous", () => {
       ["policy", "rollout", "search", "--roll-back"],
       ["policy", "rollout", "search", "--advance"],
       ["override", "delete", "ip=203.0.113.7", "login"],
+      ["override", "set", "ip=203.0.113.7", "login", "8/h", "--for", "1h", "--reason", "r"],
+      ["tier", "set", "ip=203.0.113.7", "silver"],
+      ["tier", "clear", "ip=203.0.113.7"],
       ["kill-switch", "on", "closed", "--reason", "r"],
       ["kill-switch", "off"],
       ["token", "revoke", "look"],
@@ -654,6 +784,7 @@ describe("what others wrote", () => {
       ["policy", "apply", path, "--dry-run"],
       ["policy", "revert", "login", "--to", "1", "--dry-run"],
       ["override", "list", "--by", "user"],
+      ["override", "set", `user=${nasty}`, "login", "8/h", "--for", "1h", "--reason", "r", "--dry-run"],
       ["subject", `user=${nasty}`],
       ["kill-switch", "status"],
       ["kill-switch", "off", "--dry-run"],

@@ -64,7 +64,7 @@ export async function openControlSession(
 }
 
 /** Tokens have no place on a command line, which everybody on the machine can read. */
-async function findToken(
+export async function findToken(
   { tokenFile }: ControlOptions,
   env: Environment,
 ): Promise<{ readonly token: string | undefined; readonly source: string }> {

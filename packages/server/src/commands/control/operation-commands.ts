@@ -66,14 +66,13 @@ export function addOperationCommands(program: Command, run: RunOnControlPlane): 
 function addOverrides(override: Command, run: RunOnControlPlane): void {
   withExamples(
     changeCommand(override, "set <subject> <policy> <window...>", "Give a subject other windows, until they end.", {
-      asks: false,
       why: "reason",
     })
       .option("--for <while>", "how long, such as 2h")
       .option("--until <moment>", "until when, such as 2030-01-31T12:00:00Z")
       .option("--for-good", "without an end: a limit of its own")
       .option("--limit <name>", "only for this limit of the policy"),
-    "In place of what the subject had for the same policy and limit.",
+    "In place of what the subject had for the same policy and limit. Where that is something else, it asks first.",
     'sluice override set user=u1 orders.read "100/s burst 200" --for 2h --reason "load test"',
   ).action((subject: string, policy: string, windows: string[], options: OverrideSetOptions) =>
     run(options, (session) => overrideSet(subject, policy, windows, options, session)),
@@ -105,10 +104,8 @@ function addOverrides(override: Command, run: RunOnControlPlane): void {
 
 function addTiers(tier: Command, run: RunOnControlPlane): void {
   withExamples(
-    changeCommand(tier, "set <subject> <tier>", "Give a subject a tier, which policies may have other windows for.", {
-      asks: false,
-    }),
-    "",
+    changeCommand(tier, "set <subject> <tier>", "Give a subject a tier, which policies may have other windows for."),
+    "Where the subject has another one, it asks first.",
     'sluice tier set user=u1 premium --why "upgraded"',
   ).action((subject: string, name: string, options: TierOptions) =>
     run(options, (session) => tierSet(subject, name, options, session)),
@@ -119,7 +116,7 @@ function addTiers(tier: Command, run: RunOnControlPlane): void {
   );
 
   withExamples(
-    changeCommand(tier, "clear <subject>", "Take a subject's tier away.", { asks: false }),
+    changeCommand(tier, "clear <subject>", "Take a subject's tier away."),
     "",
     "sluice tier clear user=u1",
   ).action((subject: string, options: TierOptions) =>

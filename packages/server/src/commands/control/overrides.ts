@@ -3,12 +3,14 @@ import { CommandError, type ExitCode } from "../terminal.ts";
 import type { SubjectBody, SubjectLimitBody } from "./admin-bodies.ts";
 import { type ChangeFlags, demandReason, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
+import { withSubjectAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseSubject } from "./parse-subject.ts";
 import { parseUntil, parseWhile } from "./parse-time.ts";
 import { plainText } from "./plain-text.ts";
-import { renderInstant, renderMoment } from "./render-moment.ts";
+import { renderMoment } from "./render-moment.ts";
 import { renderTable } from "./render-table.ts";
+import { nameOfLimit, tellEnd, tellOwnLimit } from "./tell-kept.ts";
 import { writeJson } from "./write-json.ts";
 
 export interface OverrideSetOptions extends ControlOptions, ChangeFlags {
@@ -31,21 +33,38 @@ export async function overrideSet(
   const subject = parseSubject(word);
   for (const window of windows) checkWindow(window);
   const untilMs = readEnd(options, nowMs());
-  const { version } = await api.subject(subject);
+  const why = demandReason(options);
+  const { version, limits } = await api.subject(subject);
   const limit = { policy, limit: options.limit, windows, until_ms: untilMs };
-  const wish = { why: demandReason(options), expected: version, dryRun: options.dryRun };
-  const done = await api.setLimit(subject, limit, wish);
+  const before = limits.find((one) => takesThePlaceOf(limit, one));
+  const was = before && tellOwnLimit(before, nowMs());
+  const now = `${windows.join(", ")} in ${nameOfLimit(limit)}, ${tellEnd(untilMs, nowMs())}`;
+  const same = before?.until_ms === untilMs && before?.windows.join() === windows.join();
+  const harmless = before === undefined || same || options.dryRun === true;
+  const question = `${word} has ${was}. Give it ${now} instead?`;
+  if (!(await confirm({ question, yes: harmless || options.yes === true }, terminal))) return 1;
+  const wish = { why, expected: version, dryRun: options.dryRun };
+  const done = await api.setLimit(subject, limit, wish).catch((error: unknown) => {
+    throw withSubjectAdvice(error, word, nowMs());
+  });
   tellWarnings(done, session);
   if (!json) {
-    const end =
-      untilMs === undefined ? "for good" : `until ${renderInstant(untilMs)} (${renderMoment(untilMs, nowMs())})`;
-    const what = options.limit === undefined ? policy : `${policy} / ${options.limit}`;
-    terminal.stdout.write(`${plainText(word)} has ${windows.join(", ")} in ${plainText(what)}, ${end}.\n`);
+    const told = was === undefined ? "" : ` (before, it had ${was})`;
+    terminal.stdout.write(`${plainText(`${word} has ${now}${told}`)}.\n`);
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);
   if (json) writeJson(session, done);
   return exitCode;
+}
+
+/** An override and a limit for good stand beside each other. */
+function takesThePlaceOf(
+  one: Pick<SubjectLimitBody, "policy" | "limit" | "until_ms">,
+  other: SubjectLimitBody,
+): boolean {
+  const sameKind = (one.until_ms === undefined) === (other.until_ms === undefined);
+  return one.policy === other.policy && one.limit === other.limit && sameKind;
 }
 
 /** Undefined: never. */
@@ -94,7 +113,7 @@ export function renderOverrides(subjects: readonly SubjectBody[], nowMs: number,
   const rows = subjects.flatMap((subject) =>
     subject.limits.map((limit) => [
       `${subject.dimension}=${subject.value}`,
-      nameOf(limit),
+      nameOfLimit(limit),
       limit.windows.join(", "),
       limit.until_ms === undefined ? "for good" : renderMoment(limit.until_ms, nowMs),
       limit.author,
@@ -116,10 +135,6 @@ export function renderOverrides(subjects: readonly SubjectBody[], nowMs: number,
   );
 }
 
-function nameOf({ policy, limit }: SubjectLimitBody): string {
-  return limit === undefined ? policy : `${policy} / ${limit}`;
-}
-
 export interface OverrideDeleteOptions extends ControlOptions, ChangeFlags {
   readonly limit?: string;
 }
@@ -131,24 +146,34 @@ export async function overrideDelete(
   options: OverrideDeleteOptions,
   session: ControlSession,
 ): Promise<ExitCode> {
-  const { api, terminal, json } = session;
+  const { api, terminal, json, nowMs } = session;
   const subject = parseSubject(word);
   const { limits, version } = await api.subject(subject);
-  const found = limits.find((one) => one.policy === policy && one.limit === options.limit);
+  const both = limits.filter((one) => one.policy === policy && one.limit === options.limit);
+  // Where an override stands before a limit for good, it is the one in force.
+  const found = both.find(({ until_ms: untilMs }) => untilMs !== undefined) ?? both[0];
   if (found === undefined) {
-    const known = limits.map(nameOf).join(", ");
+    const known = limits.map(nameOfLimit).join(", ");
     throw new CommandError(
-      `${word} has no limit of its own in ${nameOf({ policy, limit: options.limit } as SubjectLimitBody)}` +
+      `${word} has no limit of its own in ${nameOfLimit({ policy, limit: options.limit })}` +
         (known === "" ? "" : `; it has some in ${known} (--limit names one)`),
       1,
     );
   }
-  const question = `Delete what ${word} has in ${nameOf(found)} (${found.windows.join(", ")})?`;
+  const question = `${word} has ${tellOwnLimit(found, nowMs())}. Delete that?`;
   const harmless = options.yes === true || options.dryRun === true;
   if (!(await confirm({ question: plainText(question), yes: harmless }, terminal))) return 1;
-  const done = await api.deleteLimit(subject, found, { why: options.why, expected: version, dryRun: options.dryRun });
+  const wish = { why: options.why, expected: version, dryRun: options.dryRun };
+  const done = await api.deleteLimit(subject, found, wish).catch((error: unknown) => {
+    throw withSubjectAdvice(error, word, nowMs());
+  });
   if (!json) {
-    terminal.stdout.write(`${plainText(word)} has the limits of everybody in ${plainText(nameOf(found))} again.\n`);
+    const other = both.find((one) => one !== found);
+    const again =
+      other === undefined ? `the limits of everybody in ${nameOfLimit(found)}` : tellOwnLimit(other, nowMs());
+    terminal.stdout.write(
+      `${plainText(`${word} has ${again} again (before, it had ${tellOwnLimit(found, nowMs())})`)}.\n`,
+    );
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);

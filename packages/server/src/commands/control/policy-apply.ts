@@ -1,6 +1,14 @@
 import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { ChangeBody, JsonObject, PolicyBody, RolloutWishBody, WarningBody } from "./admin-bodies.ts";
+import type {
+  ChangeBody,
+  CountedSubjectsBody,
+  ImportReportBody,
+  JsonObject,
+  PolicyBody,
+  RolloutWishBody,
+  WarningBody,
+} from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone, settleChange, tellWarnings, timeoutOf } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
@@ -39,8 +47,7 @@ interface Plan {
 interface Applied {
   readonly generation: number | undefined;
   readonly warnings: readonly WarningBody[];
-  /** Subjects that were created or changed. */
-  readonly subjects: number;
+  readonly subjects: ImportReportBody["subjects"];
   /** Ids of rollouts that began. */
   readonly rollouts: readonly string[];
 }
@@ -66,7 +73,7 @@ export async function policyApply(path: string, options: ApplyOptions, session: 
   const more = tried.warnings.filter(({ message }) => !own.some((problem) => problem.message === message));
   tellWarnings({ warnings: more }, session);
 
-  const changesNothing = plan.changes.length === 0 && tried.subjects === 0;
+  const changesNothing = plan.changes.length === 0 && countOf(tried.subjects) === 0;
   if (options.dryRun === true || changesNothing) {
     if (json) writeJson(session, renderJson(plan, tried, { dryRun: true }));
     else terminal.stdout.write(changesNothing ? "Nothing to change.\n" : nothingDone);
@@ -195,14 +202,35 @@ async function writeOneByOne(
       throw withAdvice(error, id, version);
     }
   }
-  return { generation, warnings, subjects: 0, rollouts: dryRun ? [] : rollouts };
+  return { generation, warnings, subjects: noSubjects, rollouts: dryRun ? [] : rollouts };
 }
 
-function subjectsText({ documents, replace }: Plan, { subjects }: Applied): string {
-  const count = documents.subjects.length;
-  if (count === 0 && !(replace && subjects > 0)) return "";
-  const others = replace ? ", and those that are not in it are deleted" : "";
-  return `${count} ${count === 1 ? "subject" : "subjects"} in the file, ${subjects} to change${others}\n`;
+const noSubjects: Applied["subjects"] = {
+  created: { count: 0, first: [] },
+  changed: { count: 0, first: [] },
+  deleted: { count: 0, first: [] },
+};
+
+function countOf({ created, changed, deleted }: Applied["subjects"]): number {
+  return created.count + changed.count + deleted.count;
+}
+
+function subjectsText({ documents }: Plan, { subjects }: Applied): string {
+  const inFile = documents.subjects.length;
+  if (inFile === 0 && countOf(subjects) === 0) return "";
+  const { created, changed, deleted } = subjects;
+  const lines = [
+    ...subjectLines("+", created),
+    ...subjectLines("~", changed),
+    ...subjectLines("-", deleted),
+    `${inFile} ${inFile === 1 ? "subject" : "subjects"} in the file: ${created.count} to create, ${changed.count} to change, ${deleted.count} to delete`,
+  ];
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+function subjectLines(sign: string, { count, first }: CountedSubjectsBody): readonly string[] {
+  const lines = first.map(({ dimension, value }) => `${sign}  ${plainText(`${dimension}=${value}`)}`);
+  return count > first.length ? [...lines, `${sign}  … and ${count - first.length} more`] : lines;
 }
 
 function renderApplied({ generation, rollouts }: Applied): string {
@@ -232,7 +260,7 @@ function renderJson({ all, generation: seen }: Plan, applied: Applied | undefine
       version,
       diff: changedLines(lines),
     })),
-    subjects: applied?.subjects ?? 0,
+    subjects: applied?.subjects ?? noSubjects,
     rollouts: applied?.rollouts ?? [],
     warnings: applied?.warnings ?? [],
   };

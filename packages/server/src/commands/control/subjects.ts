@@ -2,6 +2,8 @@ import { parseWindow, renderWindow } from "sluice";
 import type { ExitCode } from "../terminal.ts";
 import type { EffectiveLimitBody, SubjectBody, UsageBody } from "./admin-bodies.ts";
 import { type ChangeFlags, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
+import { confirm } from "./confirm.ts";
+import { withSubjectAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseSubject } from "./parse-subject.ts";
 import { plainText } from "./plain-text.ts";
@@ -88,14 +90,21 @@ export async function tierSet(
   options: TierOptions,
   session: ControlSession,
 ): Promise<ExitCode> {
-  const { api, terminal, json } = session;
+  const { api, terminal, json, nowMs } = session;
   const subject = parseSubject(word);
   const before = await api.subject(subject);
+  const harmless = before.tier === undefined || before.tier === tier || options.dryRun === true;
+  const question = `${word} has tier ${before.tier}. ${tier === undefined ? "Take it away?" : `Give it tier ${tier} instead?`}`;
+  if (!(await confirm({ question, yes: harmless || options.yes === true }, terminal))) return 1;
   const wish = { why: options.why, expected: before.version, dryRun: options.dryRun };
-  const done = tier === undefined ? await api.clearTier(subject, wish) : await api.setTier(subject, tier, wish);
+  const change = tier === undefined ? api.clearTier(subject, wish) : api.setTier(subject, tier, wish);
+  const done = await change.catch((error: unknown) => {
+    throw withSubjectAdvice(error, word, nowMs());
+  });
   tellWarnings(done, session);
   if (!json) {
-    const was = before.tier === undefined ? "it had none" : `before, it was ${before.tier}`;
+    const was =
+      before.tier === tier ? "as before" : before.tier === undefined ? "it had none" : `before, it was ${before.tier}`;
     const now = done.subject.tier === undefined ? "no tier of its own" : `tier ${done.subject.tier}`;
     terminal.stdout.write(`${plainText(word)} has ${plainText(now)} (${plainText(was)}).\n`);
     if (options.dryRun === true) terminal.stdout.write(nothingDone);

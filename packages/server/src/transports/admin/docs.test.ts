@@ -47,7 +47,12 @@ async function run(command: string): Promise<string> {
   const actor = actorOfRole("admin");
   const [rollout] = (await admin.control.rollouts.list(actor)).items;
   const token = (await admin.control.tokens.list(actor)).find(({ name }) => name === "ci");
+  const [, kind, value] = /\/subjects\/(\w+)\/(\w+)/.exec(command) ?? [];
+  const version = kind === undefined ? 0 : (await admin.control.subjects.get(actor, kind, value!)).version;
+  const { generation } = await admin.store.readPulse();
   const filled = command
+    .replaceAll('"GENERATION"', `"${generation}"`)
+    .replaceAll('"VERSION"', `"${version}"`)
     .replaceAll("http://127.0.0.1:8090", admin.url)
     .replaceAll("/ROLLOUT", `/${rollout?.id}`)
     .replaceAll("/TOKEN_ID", `/${token?.id}`)

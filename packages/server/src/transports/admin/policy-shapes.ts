@@ -1,6 +1,6 @@
 import { boolean, described, integer, listOf, number, objectOf, refine, type Shape, text } from "sluice";
 import type { PolicyDocument, RolloutWish } from "../../control/control-plane.ts";
-import { maxVersion, maxWhyLength } from "./read-query.ts";
+import { maxVersion, maxWhyLength } from "./query-words.ts";
 
 /** What any body of a change may say beside what it is about. */
 export const changeFields: {

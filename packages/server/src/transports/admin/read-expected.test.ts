@@ -2,7 +2,7 @@ import type { Problem, SluiceError } from "sluice";
 import { describe, expect, it } from "vitest";
 import { readExpected } from "./read-expected.ts";
 
-function problemsOf(headers: Record<string, string>, inBody?: number, expects = true): string[] {
+function problemsOf(headers: Record<string, string>, inBody?: number, expects: boolean | "or_any" = true): string[] {
   try {
     readExpected(headers, inBody, expects);
     return [];
@@ -27,6 +27,15 @@ describe("the version that a caller saw", () => {
       expect(problemsOf({ "if-match": text })).toEqual([expect.stringContaining("If-Match must be the ETag")]);
     },
   );
+
+  it("may be any, where that is an answer", () => {
+    expect(readExpected({ "if-match": " * " }, undefined, "or_any")).toBe("any");
+    expect(readExpected({ "if-match": '"3"' }, undefined, "or_any")).toBe(3);
+    expect(readExpected({}, undefined, "or_any")).toBeUndefined();
+    expect(problemsOf({ "if-match": "3" }, undefined, "or_any")).toEqual([expect.stringContaining("or *")]);
+    expect(problemsOf({ "if-match": "*" }, 3, "or_any")).toEqual([expect.stringContaining("says another")]);
+    expect(problemsOf({ "if-match": "*", "if-none-match": "*" }, undefined, "or_any")).toHaveLength(1);
+  });
 
   it("is one version, and is not said where nobody looks", () => {
     expect(problemsOf({ "if-none-match": '"3"' })).toEqual([expect.stringContaining("If-None-Match must be *")]);

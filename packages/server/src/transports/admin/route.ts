@@ -5,11 +5,12 @@ import type { Service } from "../../service/service.ts";
 import { actorOf } from "../http/actor-of.ts";
 import type { HttpRequest, HttpResponse, PathParameters, RequestHeaders } from "../http/exchange.ts";
 import type { BodyType } from "../http/read-body.ts";
+import { type QueryShapes, type ReadQuery, readQuery } from "../http/read-query.ts";
 import type { Answer, Route } from "../http/route.ts";
 import { type Deprecation, renderDeprecation } from "./deprecation.ts";
+import { dryRun, why } from "./query-words.ts";
 import { type BodyText, readBodyText } from "./read-body-text.ts";
-import { readExpected } from "./read-expected.ts";
-import { dryRun, type QueryShapes, type ReadQuery, readQuery, why } from "./read-query.ts";
+import { type Expects, readExpected } from "./read-expected.ts";
 
 /** What handlers of the control plane may ask. */
 export interface AdminContext extends Service {
@@ -33,6 +34,8 @@ export interface AdminRequest<Body = undefined, Query = unknown> {
   readonly body: Body;
   /** Of a write: `dry_run` and `why`, and where the route expects it the version that the caller saw. */
   readonly change: ExpectingOptions;
+  /** Whether the caller says that the version may be any. */
+  readonly anyVersion: boolean;
   /** Path and query, as they came. */
   readonly url: string;
   readonly headers: RequestHeaders;
@@ -53,7 +56,7 @@ export interface AdminRouteWords<Body, Query extends QueryShapes> {
   /** Absent: `read` for GET, `write` for the others. Writes take `dry_run` and `why` without saying so. */
   readonly access?: AdminRoute["access"] | undefined;
   /** Whether `If-Match` and `If-None-Match` are looked at. Elsewhere they are refused, and not passed over in silence. */
-  readonly expects?: boolean | undefined;
+  readonly expects?: Expects | undefined;
   /** A body that has `why` or `expected_version` says so for the change. */
   readonly body?: Shape<Body> | undefined;
   /** Without a body, the handler sees `{}` read by the shape. */
@@ -94,7 +97,7 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
     ...(rest.pathParameters !== undefined && { pathParameters: rest.pathParameters }),
     access,
     query: Object.fromEntries(Object.entries(known).map(([name, { schema }]) => [name, schema])),
-    ...(expects && { headers: expectedHeaders }),
+    ...(expects !== false && { headers: expects === true ? expectedHeaders : expectedOrAnyHeaders }),
     ...(shape !== undefined && { bodies: [shape], bodyOptional }),
     ...(maxBodyBytes !== undefined && { maxBodyBytes }),
     isDeprecated: words.deprecated !== undefined,
@@ -103,6 +106,7 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
       const asked = readQuery(known, request.url) as ReadQuery<Query> & ReadQuery<typeof changeQuery>;
       const { body, told } = readRequestBody(request, bodyUnread === true ? undefined : shape, bodyOptional === true);
       try {
+        const expected = readExpected(request.headers, told.expected_version, expects);
         const answered = await handle(
           {
             actor: actorOf(request),
@@ -112,8 +116,9 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
             change: {
               dryRun: asked.dry_run ?? false,
               why: asked.why ?? told.why,
-              expected: readExpected(request.headers, told.expected_version, expects),
+              expected: expected === "any" ? undefined : expected,
             },
+            anyVersion: expected === "any",
             url: request.url,
             headers: request.headers,
             yaml: request.yaml,
@@ -162,6 +167,11 @@ function readParameters(params: PathParameters): PathParameters {
 const expectedHeaders: Readonly<Record<string, string>> = {
   "If-Match": 'The version that you saw, in quotes: "3". Another one is answered 409',
   "If-None-Match": "*, for what is not there yet",
+};
+
+const expectedOrAnyHeaders: Readonly<Record<string, string>> = {
+  ...expectedHeaders,
+  "If-Match": `${expectedHeaders["If-Match"]}. *: whatever there is`,
 };
 
 interface ToldInBody extends Pick<BodyText, "placed"> {

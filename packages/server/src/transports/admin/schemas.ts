@@ -1,6 +1,7 @@
 import { rolloutStates } from "@sluice/sql";
 import type { JsonSchema } from "sluice";
 import { roles } from "../../access/roles.ts";
+import { hotKeysSchema } from "../http/hot-keys-body.ts";
 import type { OpenApiOptions } from "../http/render-open-api.ts";
 import { integer, list, number, object, text, yesOrNo } from "../http/schema-parts.ts";
 import { schemas as httpSchemas, windowSchema } from "../http/schemas.ts";
@@ -116,10 +117,7 @@ const version: JsonSchema = object(
   "revert_of",
 );
 
-const subjectFields: Readonly<Record<string, JsonSchema>> = {
-  dimension: text,
-  value: text,
-  version: integer,
+const ownFields: Readonly<Record<string, JsonSchema>> = {
   tier: text,
   limits: list(
     object(
@@ -128,6 +126,27 @@ const subjectFields: Readonly<Record<string, JsonSchema>> = {
       "until_ms",
     ),
   ),
+};
+
+const subjectFields: Readonly<Record<string, JsonSchema>> = {
+  dimension: text,
+  value: text,
+  version: integer,
+  ...ownFields,
+};
+
+/** What a change of a subject came to, with what it took the place of. */
+function subjectChangeOf(properties: Readonly<Record<string, JsonSchema>> = {}): JsonSchema {
+  const replaced = {
+    ...object(ownFields, "tier"),
+    description: "What was there and is not any more. Absent: nothing was.",
+  };
+  return object({ ...change, replaced, ...properties }, "generation", "replaced");
+}
+
+const countedSubjects: JsonSchema = {
+  description: "How many, and which: the first 100.",
+  ...object({ count: integer, first: list(object({ dimension: text, value: text })) }),
 };
 
 const effectiveLimit: JsonSchema = object(
@@ -229,7 +248,8 @@ export const adminSchemas: Readonly<Record<string, JsonSchema>> = {
   RolloutChange: changeOf({ rollout }),
   Subject: subject,
   SubjectPage: pageOf(object(subjectFields, "tier")),
-  SubjectChange: changeOf({ subject }),
+  SubjectChange: subjectChangeOf({ subject }),
+  SubjectGone: subjectChangeOf(),
   Usage: object({ dimension: text, value: text, limits: list(effectiveLimit) }),
   ResetDone: object({ dry_run: yesOrNo, limits: texts }),
   KillSwitch: killSwitch,
@@ -261,8 +281,19 @@ export const adminSchemas: Readonly<Record<string, JsonSchema>> = {
       }),
     ),
   }),
+  HotKeys: hotKeysSchema,
   ImportDone: changeOf({
-    import: object({ created: texts, changed: texts, deleted: texts, unchanged: integer, subjects: integer }),
+    import: object({
+      created: texts,
+      changed: texts,
+      deleted: texts,
+      unchanged: integer,
+      subjects: object({ created: countedSubjects, changed: countedSubjects, deleted: countedSubjects }),
+      generation_before: {
+        type: "integer",
+        description: "The generation that it met. After a dry run, what goes into `If-Match`.",
+      },
+    }),
   }),
 };
 

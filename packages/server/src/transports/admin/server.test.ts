@@ -8,6 +8,7 @@ import { adminRoute } from "./route.ts";
 import { limitPolicy } from "./testing/route-examples.ts";
 import {
   actorOfRole,
+  dump,
   type StartAdminOptions,
   type StartedAdmin,
   startAdmin,
@@ -76,6 +77,75 @@ describe("versions", () => {
       ),
     );
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+  });
+
+  it("of subjects let nobody replace or delete what they did not see", async () => {
+    await admin.control.policies.put(actorOfRole("admin"), "orders", limitPolicy("orders", 10));
+    const path = "/api/v1/subjects/user/u1";
+    const untilMs = Date.now() + 3_600_000;
+    const put = [
+      ["PUT", "/tier", { tier: "gold" }],
+      ["PUT", "/limits", { policy: "orders", windows: ["77/m"] }],
+      ["PUT", "/override", { policy: "orders", windows: ["88/m"], until_ms: untilMs, why: "a sale" }],
+    ] as const;
+    let version = "";
+    for (const again of [false, true]) {
+      for (const [method, part, body] of put) {
+        const answer = await admin.ask("operator", method, path + part, { body });
+        const done = await bodyOf(answer, 200);
+        expect([Object.hasOwn(done, "generation"), done.replaced], part).toEqual([!again, undefined]);
+        version = answer.headers.get("etag")!;
+      }
+    }
+    const override = { policy: "orders", windows: ["88/m"], until_ms: untilMs, reason: "a sale", author: "operator" };
+    const custom = { policy: "orders", windows: ["77/m"], reason: "", author: "operator" };
+    const moment = { at_ms: expect.any(Number) };
+    const limits = [
+      { ...custom, ...moment },
+      { ...override, ...moment },
+    ];
+    const others = [
+      ["PUT", "/tier", { tier: "silver" }, { tier: "gold", limits: [] }],
+      ["PUT", "/limits", { policy: "orders", windows: ["78/m"] }, { limits: [limits[0]] }],
+      ["PUT", "/override", { policy: "orders", windows: ["88/m"], for_ms: 60_000 }, { limits: [limits[1]] }],
+      ["DELETE", "/tier", undefined, { tier: "gold", limits: [] }],
+      ["DELETE", "/limits?policy=orders", undefined, { limits: [limits[0]] }],
+      ["DELETE", "/override?policy=orders", undefined, { limits: [limits[1]] }],
+      ["DELETE", "", undefined, { tier: "gold", limits }],
+    ] as const;
+    const before = await dump(admin.store);
+    for (const [method, part, body, replaced] of others) {
+      const ask = (dry: boolean, headers?: Readonly<Record<string, string>>): Promise<Response> => {
+        const query = dry ? `${part.includes("?") ? "&" : "?"}dry_run=true` : "";
+        return admin.ask("operator", method, path + part + query, { body, headers });
+      };
+      for (const dry of [false, true]) {
+        for (const headers of [{}, { "if-match": '"1"' }, { "if-none-match": "*" }]) {
+          const refused = await bodyOf(await ask(dry, headers), 409);
+          expect(refused, part).toMatchObject({
+            code: "version_conflict",
+            current_version: Number(version.slice(1, -1)),
+          });
+          expect(refused.current, part).toEqual({
+            dimension: "user",
+            value: "u1",
+            version: Number(version.slice(1, -1)),
+            tier: "gold",
+            limits,
+          });
+        }
+      }
+      for (const seen of [version, "*"])
+        expect((await bodyOf(await ask(true, { "if-match": seen }), 200)).replaced, part).toEqual(replaced);
+    }
+    expect(await dump(admin.store)).toBe(before);
+    const any = await admin.ask("operator", "DELETE", path, { headers: { "if-match": "*" } });
+    expect(await bodyOf(any, 200)).toMatchObject({ dry_run: false, replaced: { tier: "gold", limits } });
+    const none = await admin.ask("operator", "PUT", `${path}/tier`, { body: put[0][2], headers: { "if-match": "*" } });
+    expect((await bodyOf(none, 200)).replaced).toBeUndefined();
+    // What a policy says is replaced by who saw it alone.
+    const policy = await admin.ask("admin", "DELETE", "/api/v1/policies/orders", { headers: { "if-match": "*" } });
+    expect(await bodyOf(policy, 400)).toMatchObject({ problems: [{ field: "If-Match" }] });
   });
 
   it("are refused where nobody would look at them", async () => {
@@ -449,7 +519,8 @@ describe("subjects", () => {
     expect(await bodyOf(await admin.ask("operator", "DELETE", `${path}/limits`), 400)).toMatchObject({
       problems: [{ field: "policy" }],
     });
-    const gone = await bodyOf(await admin.ask("operator", "DELETE", `${path}/limits?policy=orders`), 200);
+    const any = { headers: { "if-match": "*" } };
+    const gone = await bodyOf(await admin.ask("operator", "DELETE", `${path}/limits?policy=orders`, any), 200);
     expect(gone).toMatchObject({ subject: { limits: [] } });
   });
 
@@ -483,6 +554,41 @@ it("hands a whole configuration out and takes it up again", async () => {
   expect(await bodyOf(bad, 400)).toMatchObject({ problems: [{ line: 2, field: "policies[0].id" }] });
   expect(await bodyOf(await admin.ask("admin", "POST", "/api/v1/import"), 400)).toMatchObject({
     detail: expect.stringContaining("empty"),
+  });
+});
+
+it("overwrites nothing by an import that was not seen, and tells by a dry run what to send", async () => {
+  const actor = actorOfRole("admin");
+  await admin.control.policies.put(actor, "orders", limitPolicy("orders", 5));
+  await admin.control.subjects.setTier(actor, "user", "u1", "gold");
+  const put = (perMinute: number, tier: string, query = "", headers: Readonly<Record<string, string>> = {}) =>
+    admin.ask("admin", "POST", `/api/v1/import${query}`, {
+      body: { policies: [{ id: "orders", ...limitPolicy("orders", perMinute) }], subjects: [{ user: "u1", tier }] },
+      headers,
+    });
+  const before = await dump(admin.store);
+  for (const refused of [await put(6, "gold"), await put(5, "silver"), await put(6, "gold", "", { "if-match": '"1"' })])
+    expect(await bodyOf(refused, 409)).toMatchObject({ code: "version_conflict", current_version: 2 });
+  const dry = await put(6, "silver", "?dry_run=true");
+  const none = { count: 0, first: [] };
+  expect(await bodyOf(dry, 200)).toEqual({
+    dry_run: true,
+    warnings: [],
+    import: {
+      created: [],
+      changed: ["orders"],
+      deleted: [],
+      unchanged: 0,
+      subjects: { created: none, changed: { count: 1, first: [{ dimension: "user", value: "u1" }] }, deleted: none },
+      generation_before: 2,
+    },
+  });
+  expect(await dump(admin.store)).toBe(before);
+  expect(await bodyOf(await put(5, "gold"), 200)).not.toHaveProperty("generation");
+  await bodyOf(await put(6, "silver", "", { "if-match": '"2"' }), 200);
+  await bodyOf(await put(7, "silver", "", { "if-match": '"2"' }), 409);
+  expect(await bodyOf(await put(7, "free", "", { "if-match": "*" }), 200)).toMatchObject({
+    import: { changed: ["orders"], subjects: { changed: { count: 1 } } },
   });
 });
 

@@ -1,15 +1,14 @@
-import type { EffectiveLimit, SubjectLimitView, SubjectView } from "../../control/control-plane.ts";
+import type { ChangedSubject, EffectiveLimit, SubjectView } from "../../control/control-plane.ts";
 import { windowBody } from "../http/policy-body.ts";
-import type { Body } from "./answer.ts";
+import { subjectBody, subjectLimitBody } from "../http/subject-body.ts";
+import { type Body, changeBody } from "./answer.ts";
 
-/** What is kept of a subject. */
-export function subjectBody(subject: Omit<SubjectView, "effective">): Body {
+/** What a change of a subject came to, with what it replaced. */
+export function subjectChangeBody(changed: ChangedSubject<unknown>): Body {
+  const { replaced } = changed;
   return {
-    dimension: subject.dimension,
-    value: subject.value,
-    version: subject.version,
-    tier: subject.tier,
-    limits: subject.limits.map(subjectLimitBody),
+    ...changeBody(changed),
+    replaced: replaced && { tier: replaced.tier, limits: replaced.limits.map(subjectLimitBody) },
   };
 }
 
@@ -22,18 +21,6 @@ export function subjectViewBody(subject: SubjectView): Body {
 export function usageBody({ dimension, value, effective }: SubjectView): Body {
   const counted = effective.map(effectiveLimitBody).filter(({ usage }) => usage !== undefined);
   return { dimension, value, limits: counted };
-}
-
-function subjectLimitBody(limit: SubjectLimitView): Body {
-  return {
-    policy: limit.policy,
-    limit: limit.limit,
-    windows: limit.windows,
-    until_ms: limit.untilMs,
-    reason: limit.reason,
-    author: limit.author,
-    at_ms: limit.atMs,
-  };
 }
 
 function effectiveLimitBody(limit: EffectiveLimit): Body {

@@ -27,17 +27,19 @@ export function readCheck(message: CheckMessage, deadlineMs: number | undefined)
   };
 }
 
-function refuse(field: string, message: string): never {
-  throw new SluiceError("invalid_request", `${field} ${message}`, [{ path: [field], message }]);
+function refuse(field: string, message: string, at: readonly string[] = []): never {
+  const path = [...at, field];
+  throw new SluiceError("invalid_request", `${path.join(".")} ${message}`, [{ path, message }]);
 }
 
-export function refuseDomain(domain: string): void {
+/** `at`: in which message of the request. */
+export function refuseDomain(domain: string, at?: readonly string[]): void {
   if (domain.length > maxNameLength)
-    refuse("domain", `must have at most ${maxNameLength} characters, but has ${domain.length}`);
+    refuse("domain", `must have at most ${maxNameLength} characters, but has ${domain.length}`, at);
 }
 
-/** Throws `invalid_request` that names every dimension that is wrong. */
-export function refuseDimensions(dimensions: Readonly<Record<string, string>>): void {
+/** Throws `invalid_request` that names every dimension that is wrong. `at`: in which message of the request. */
+export function refuseDimensions(dimensions: Readonly<Record<string, string>>, at: readonly string[] = []): void {
   let count = 0;
   let good = true;
   for (const name in dimensions) {
@@ -47,7 +49,7 @@ export function refuseDimensions(dimensions: Readonly<Record<string, string>>): 
       good = false;
   }
   if (good && count <= maxDimensions && problemOfIp(dimensions.ip) === undefined) return;
-  const problems = findProblems(dimensions, count);
+  const problems = findProblems(dimensions, count).map((problem) => ({ ...problem, path: [...at, ...problem.path] }));
   const message = problems.map((problem) => `${problem.path.join(".")} ${problem.message}`).join("; ");
   throw new SluiceError("invalid_request", message, problems);
 }

@@ -11,6 +11,7 @@ const foreseen: Readonly<Record<ErrorCode, keyof typeof status>> = {
   policy_not_found: "NOT_FOUND",
   idempotency_conflict: "FAILED_PRECONDITION",
   not_local: "INTERNAL",
+  not_leasable: "FAILED_PRECONDITION",
   body_too_large: "RESOURCE_EXHAUSTED",
   not_found: "UNIMPLEMENTED",
   resource_not_found: "NOT_FOUND",

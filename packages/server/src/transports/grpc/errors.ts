@@ -13,6 +13,7 @@ export const statusByCode: Readonly<Record<ErrorCode, status>> = {
   invalid_policies: status.INVALID_ARGUMENT,
   policy_not_found: status.NOT_FOUND,
   idempotency_conflict: status.FAILED_PRECONDITION,
+  not_leasable: status.FAILED_PRECONDITION,
   not_found: status.UNIMPLEMENTED,
   resource_not_found: status.NOT_FOUND,
   version_conflict: status.ABORTED,

@@ -20,6 +20,7 @@ import { giveBack } from "./handlers/give-back.ts";
 import { healthCheck } from "./handlers/health-check.ts";
 import { healthList } from "./handlers/health-list.ts";
 import { healthWatch } from "./handlers/health-watch.ts";
+import { lease } from "./handlers/lease.ts";
 import { listPolicies } from "./handlers/list-policies.ts";
 import { reflect } from "./handlers/reflect.ts";
 import { resetKey } from "./handlers/reset-key.ts";
@@ -50,6 +51,7 @@ export const methods: readonly Method[] = [
   stream(batches, "checkStream", "check", checkStream),
   unary(sluice, "charge", "check", charge),
   unary(sluice, "giveBack", "check", giveBack),
+  unary(sluice, "lease", "check", lease),
   unary(sluice, "checkRateLimit", "check", checkRateLimit),
   unary(sluice, "getRemainingQuota", "read", getRemainingQuota),
   unary(sluice, "resetLimit", "operate", resetLimit, reset),

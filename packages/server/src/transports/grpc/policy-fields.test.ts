@@ -114,6 +114,10 @@ describe("the fields of a policy", () => {
     ["shadow mode", { mode: "shadow", limits: [{ windows: ["1/s"] }] }],
     ["what it replaces", { replaces: ["q"], limits: [{ windows: ["1/s"] }] }],
     ["a deadline", { deadline: "1s", limits: [{ windows: ["1/s"] }] }],
+    ["that its counters are exact", { counters: "exact", limits: [{ windows: ["1/s"] }] }],
+    ["that they are leased", { counters: "leased", limits: [{ windows: ["1/s"] }] }],
+    ["that leases exceed nothing", { max_overshoot: 0, limits: [{ windows: ["1/s"] }] }],
+    ["another share that leases may exceed", { max_overshoot: "5%", limits: [{ windows: ["1/s"] }] }],
     ["another share to warn at", { warn_at: 0.5, limits: [{ windows: ["1/s"] }] }],
   ])("cannot say %s", (_, document) => {
     expect(fieldsOfDocument("p", { id: "p", ...document })).toBeUndefined();

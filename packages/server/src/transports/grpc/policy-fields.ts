@@ -1,5 +1,5 @@
 import { FailPolicy, type Policy as PolicyMessage, type PolicyWindow, RuleType } from "@sluice/protocol";
-import { type Algorithm, type Limit, type Policy, renderDuration, type Window } from "sluice";
+import { type Algorithm, defaultPolicy, type Limit, type Policy, renderDuration, type Window } from "sluice";
 import type { PolicyDocument } from "../../control/control-plane.ts";
 import { defaultPolicyId, readDocument } from "../../control/read-documents.ts";
 
@@ -136,7 +136,9 @@ function isPlain(policy: Policy): boolean {
     policy.localShare === undefined &&
     policy.localLimits === undefined &&
     policy.deadlineMs === undefined &&
-    policy.warnAt === 0.8 &&
+    policy.warnAt === defaultPolicy.warnAt &&
+    policy.counters === defaultPolicy.counters &&
+    policy.maxOvershoot === defaultPolicy.maxOvershoot &&
     !policy.countDenials &&
     limits.every((limit) => isPlainLimit(limit) && sayTheSame(limit, first)) &&
     limits.every(({ by }) => by.length === 1 || (by.length === 0 && limits.length === 1)) &&

@@ -2,6 +2,7 @@ import type { ErrorCode } from "sluice";
 import { VersionConflict } from "../../control/version-conflict.ts";
 import { cutText, maxToldFields, type ToldProblem, tellError } from "../../service/tell-error.ts";
 import type { HttpResponse } from "./exchange.ts";
+import { subjectBody } from "./subject-body.ts";
 
 const statusByCode: Readonly<Record<ErrorCode, number>> = {
   invalid_request: 400,
@@ -10,6 +11,7 @@ const statusByCode: Readonly<Record<ErrorCode, number>> = {
   resource_not_found: 404,
   version_conflict: 409,
   already_exists: 409,
+  not_leasable: 409,
   rate_limited: 429,
   body_too_large: 413,
   idempotency_conflict: 422,
@@ -54,6 +56,8 @@ export interface ErrorBody {
   readonly problems?: readonly ToldProblem[];
   /** With `version_conflict`: the version that there is; 0 where there is none. */
   readonly current_version?: number | undefined;
+  /** With `version_conflict` of a subject: what is kept of it. */
+  readonly current?: unknown;
 }
 
 const maxDetailLength = 1_000;
@@ -70,10 +74,14 @@ const retryAfterOutage = "5";
 export function renderError(error: unknown, maxProblems: number = maxToldFields): ErrorBody {
   const { code, message, fields, more } = tellError(error, maxProblems);
   const plain = renderErrorBody(statusByCode[code], code, message);
-  const body = error instanceof VersionConflict ? { ...plain, current_version: error.currentVersion } : plain;
+  const body = error instanceof VersionConflict ? { ...plain, ...tellConflict(error) } : plain;
   if (fields.length === 0) return body;
   const rest = more > 0 ? [{ field: "(more)", message: `and ${more} more` }] : [];
   return { ...body, problems: [...fields, ...rest] };
+}
+
+function tellConflict({ currentVersion, subject }: VersionConflict): Pick<ErrorBody, "current_version" | "current"> {
+  return { current_version: currentVersion, ...(subject !== undefined && { current: subjectBody(subject) }) };
 }
 
 /** Headers that go with an error: when to come back, and how to say who one is. */

@@ -16,6 +16,8 @@ export interface ExplanationBody {
     readonly cost: number;
     readonly tier?: string | undefined;
     readonly shadow: boolean;
+    readonly counted: string;
+    readonly allowance: number;
     readonly windows: readonly {
       readonly window: WindowBody;
       readonly remaining: number;

@@ -24,6 +24,7 @@ const policies = {
       deny: { user: ["mallory"] },
     },
     { id: "watched", match: { endpoint: "/api" }, mode: "shadow", limits: [{ by: ["user"], windows: ["1/h"] }] },
+    { id: "busy", match: { endpoint: "/busy" }, limits: [{ by: ["user"], windows: ["5000/h"] }] },
     { id: "free", match: { endpoint: "/free" }, unlimited: true },
   ],
   subjects: [{ user: "u9", tier: "premium" }],
@@ -159,6 +160,9 @@ describe("what is answered is what is declared", () => {
     expect(await expectDeclared("POST", "/v1/charge", { cost: 0 })).toBe(400);
     expect(await expectDeclared("POST", "/v1/check", { ...api("u10"), receipt: true })).toBe(200);
     expect(await expectDeclared("POST", "/v1/give-back", { receipt: "m1" })).toBe(200);
+    const busy = { dimensions: { user: "u10", endpoint: "/busy" } };
+    expect(await expectDeclared("POST", "/v1/lease", { check: busy, want: 10 })).toBe(200);
+    expect(await expectDeclared("POST", "/v1/lease", { check: api("u10"), want: 10 })).toBe(409);
     expect(await expectDeclared("POST", "/v1/reset", api("u10"))).toBe(403);
   });
 

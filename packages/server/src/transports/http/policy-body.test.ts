@@ -38,11 +38,15 @@ describe("policies as JSON", () => {
           on_failure: "local",
           deadline: "50ms",
           warn_at: 0.5,
+          counters: "leased",
+          max_overshoot: "0.29%",
           count_denials: true,
         },
         { id: "older", unlimited: true, on_failure: "open" },
+        { id: "exact", limits: [{ windows: "1/s" }], on_failure: "open", counters: "exact" },
+        { id: "exceeds-nothing", limits: [{ windows: "1/s" }], on_failure: "open", max_overshoot: 0 },
       ],
-      default: { limits: [{ by: ["ip"], windows: ["5/s"] }], on_failure: "closed" },
+      default: { limits: [{ by: ["ip"], windows: ["5/s"] }], on_failure: "closed", max_overshoot: "5%" },
       subjects: [
         { user: "u1", tier: "premium" },
         { tenant: "acme", limits: [{ policy: "orders", windows: ["500/s"], until: "2027-01-01T00:00:00Z" }] },
@@ -50,6 +54,14 @@ describe("policies as JSON", () => {
     });
     const body = JSON.parse(JSON.stringify(policySetBody(written)));
     expect(parsePolicies(body)).toEqual(written);
+    expect(
+      body.policies.map(({ counters, max_overshoot }: Record<string, unknown>) => [counters, max_overshoot]),
+    ).toEqual([
+      ["leased", 0.0029],
+      ["auto", 0.01],
+      ["exact", 0],
+      ["auto", 0],
+    ]);
   });
 
   it("says so where requests that match nothing are not limited", () => {

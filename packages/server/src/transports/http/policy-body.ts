@@ -96,6 +96,8 @@ function commonBody(policy: Policy): Body {
     local_limits: policy.localLimits?.map(limitBody),
     deadline: policy.deadlineMs === undefined ? undefined : renderDuration(policy.deadlineMs),
     warn_at: policy.warnAt,
+    counters: policy.counters,
+    max_overshoot: policy.maxOvershoot,
     count_denials: policy.countDenials,
   };
 }

@@ -6,7 +6,9 @@ import { charge } from "./handlers/charge.ts";
 import { check } from "./handlers/check.ts";
 import { explain } from "./handlers/explain.ts";
 import { giveBack, giveBackShape } from "./handlers/give-back.ts";
+import { createHotKeys } from "./handlers/hot-keys.ts";
 import { json } from "./handlers/json.ts";
+import { lease, leaseShape } from "./handlers/lease.ts";
 import { listPolicies } from "./handlers/list-policies.ts";
 import { livez } from "./handlers/livez.ts";
 import { metrics } from "./handlers/metrics.ts";
@@ -16,6 +18,7 @@ import { readyz } from "./handlers/readyz.ts";
 import { reset } from "./handlers/reset.ts";
 import { shouldAllow, shouldAllowShape } from "./handlers/should-allow.ts";
 import { status } from "./handlers/status.ts";
+import { hotKeysQuery } from "./hot-keys-body.ts";
 import { maxBatchBodyBytes } from "./json-body.ts";
 import { rateLimitShape } from "./rate-limit-request.ts";
 import type { Route } from "./route.ts";
@@ -62,6 +65,15 @@ export const routes: readonly Route[] = [
     needs: "check",
     bodies: [giveBackShape],
     answers: { 200: { description: "Whether anything was given back", content: ["GivenBack"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/lease",
+    summary: "Take so much at once, to be decided by elsewhere; renew that, and give back what is left of it",
+    handle: lease,
+    needs: "check",
+    bodies: [leaseShape],
+    answers: { 200: { description: "What is granted, and how long that is good for", content: ["GivenLease"] } },
   },
   {
     method: "POST",
@@ -185,6 +197,15 @@ export const routes: readonly Route[] = [
     handle: status,
     needs: "read",
     answers: { 200: { description: "As it is now", content: ["Status"] } },
+  },
+  {
+    method: "GET",
+    path: "/v1/hot-keys",
+    summary: "Which counters are asked for most on this server, or denied most",
+    handle: createHotKeys(),
+    needs: "read",
+    query: { by: hotKeysQuery.by.schema, count: hotKeysQuery.count.schema },
+    answers: { 200: { description: "The hottest first", content: ["HotKeysHere"] } },
   },
   {
     method: "GET",

@@ -1,5 +1,6 @@
 import { errorCodes, type JsonSchema } from "sluice";
 import { rateLimitResponseSchema } from "../grpc/envoy/rate-limit-json.ts";
+import { hotKeysHereSchema } from "./hot-keys-body.ts";
 import { integer, list, nullable, number, object, text, yesOrNo } from "./schema-parts.ts";
 
 const reason: JsonSchema = {
@@ -129,9 +130,11 @@ const error: JsonSchema = object(
         "Every field that is wrong, the first 20 of them; then how many more. With its place where the body was YAML.",
     },
     current_version: { type: "integer", description: "With version_conflict: the version that there is; 0: none." },
+    current: { type: "object", description: "With version_conflict of a subject: what is kept of it." },
   },
   "problems",
   "current_version",
+  "current",
 );
 
 const bucketResult = {
@@ -144,6 +147,11 @@ const bucketResult = {
   degraded_reason: nullable(text),
 } satisfies Readonly<Record<string, JsonSchema>>;
 
+const leasesStatus: JsonSchema = {
+  description: "Leases from counter servers: held, units of cost left to spend, and how many are beyond their time.",
+  ...object({ held: integer, tokens: integer, stale: integer, stale_for_ms: integer }, "stale_for_ms"),
+};
+
 const protocolStatus: JsonSchema = object({ addresses: list(text), connections: integer, turned_away: integer });
 
 export type SchemaName =
@@ -152,6 +160,7 @@ export type SchemaName =
   | "Error"
   | "BatchAnswer"
   | "GivenBack"
+  | "GivenLease"
   | "ShouldAllowAnswer"
   | "RateLimitAnswer"
   | "Policies"
@@ -159,6 +168,7 @@ export type SchemaName =
   | "EnvoyAnswer"
   | "Live"
   | "Ready"
+  | "HotKeysHere"
   | "Status";
 
 /** What the server answers with, by name. */
@@ -176,6 +186,21 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
       type: "boolean",
       description: "False where the receipt was void: used already, too old, or its counters were reset since.",
     },
+  }),
+  GivenLease: object({
+    granted: {
+      type: "integer",
+      description: "Units that may be spent, beside those kept. 0: refused for now, or not wanted.",
+    },
+    epoch: { type: "integer", description: "Names this grant, and what was kept, for settled." },
+    unspent: { type: "integer", description: "Granted and unspent of this counter, on all clients together." },
+    lease_ms: {
+      type: "integer",
+      description: "How long after the call began the units are spent; then they are renewed, or given back.",
+    },
+    stale_ms: { type: "integer", description: "How much longer while no server answers." },
+    cost: { type: "integer", description: "What one check like this takes, if it does not say a cost of its own." },
+    decision,
   }),
   ShouldAllowAnswer: object({ allowed: yesOrNo, remaining: nullable(number), reset_time: nullable(integer) }),
   RateLimitAnswer: object(
@@ -213,6 +238,12 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
             cost: number,
             tier: text,
             shadow: yesOrNo,
+            counted: { type: "string", description: "How the limit is counted, in words: exactly, or by leases." },
+            allowance: {
+              type: "number",
+              description:
+                "By how much leases may exceed what the limit allows, at most. 0: nothing of it is ever leased.",
+            },
             windows: list(
               object({
                 window: windowSchema,
@@ -248,7 +279,11 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
       problems: list(text),
       counters: {
         description: "The servers that hold counters: how many there are, and which are not asked now.",
-        ...object({ shards: integer, away: list(object({ shard: text, cell: text, why: text }, "cell")) }, "away"),
+        ...object(
+          { shards: integer, leases: leasesStatus, away: list(object({ shard: text, cell: text, why: text }, "cell")) },
+          "leases",
+          "away",
+        ),
       },
       code: text,
       detail: text,
@@ -259,6 +294,7 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     "code",
     "detail",
   ),
+  HotKeysHere: hotKeysHereSchema,
   Status: object(
     {
       status: { enum: ["ready", "degraded", "unready", "stopping"] },
@@ -290,30 +326,34 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
       counters: {
         anyOf: [
           object({ kind: { const: "memory" }, counters: integer, max_counters: integer, bytes: integer }),
-          object({
-            kind: { const: "redis" },
-            at: text,
-            ready: yesOrNo,
-            waiting: integer,
-            in_flight: integer,
-            shards: list(
-              object(
-                {
-                  shard: text,
-                  cell: text,
-                  connected: yesOrNo,
-                  breaker: { enum: ["closed", "open", "half_open"] },
-                  round_trip_ms: number,
-                  clock_ahead_ms: number,
-                  calls: integer,
-                  failed_calls: integer,
-                },
-                "cell",
-                "round_trip_ms",
-                "clock_ahead_ms",
+          object(
+            {
+              kind: { const: "redis" },
+              at: text,
+              ready: yesOrNo,
+              waiting: integer,
+              in_flight: integer,
+              leases: leasesStatus,
+              shards: list(
+                object(
+                  {
+                    shard: text,
+                    cell: text,
+                    connected: yesOrNo,
+                    breaker: { enum: ["closed", "open", "half_open"] },
+                    round_trip_ms: number,
+                    clock_ahead_ms: number,
+                    calls: integer,
+                    failed_calls: integer,
+                  },
+                  "cell",
+                  "round_trip_ms",
+                  "clock_ahead_ms",
+                ),
               ),
-            ),
-          }),
+            },
+            "leases",
+          ),
         ],
       },
       store: {

@@ -1,3 +1,4 @@
+import type { LeasesStatus } from "../../counters/running-counters.ts";
 import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
 import type { CountersReport, ServerStatus } from "../../status/server-status.ts";
 import type { StoreReport } from "../../status/store-report.ts";
@@ -78,13 +79,14 @@ function countersBody(counters: CountersReport): Readonly<Record<string, unknown
     const { kind, bytes, maxCounters } = counters;
     return { kind, counters: counters.counters, max_counters: maxCounters, bytes };
   }
-  const { kind, at, ready, waiting, inFlight, shards } = counters;
+  const { kind, at, ready, waiting, inFlight, leases, shards } = counters;
   return {
     kind,
     at,
     ready,
     waiting,
     in_flight: inFlight,
+    leases: leases && leasesBody(leases),
     shards: shards.map(({ name, cell, connected, breaker, roundTripMs, clockAheadMs, calls, failedCalls }) => ({
       shard: name,
       cell,
@@ -96,6 +98,11 @@ function countersBody(counters: CountersReport): Readonly<Record<string, unknown
       failed_calls: failedCalls,
     })),
   };
+}
+
+/** As `/readyz` tells it too. */
+export function leasesBody({ held, tokens, stale, staleForMs }: LeasesStatus): Readonly<Record<string, unknown>> {
+  return { held, tokens, stale, stale_for_ms: staleForMs === undefined ? undefined : Math.round(staleForMs) };
 }
 
 /** To microseconds. */

@@ -16,6 +16,7 @@ export const prefixByCode: Readonly<Record<ErrorCode, string>> = {
   rate_limited: "BUSY",
   body_too_large: "ERR",
   not_local: "ERR",
+  not_leasable: "ERR",
   internal: "ERR",
   policy_not_found: "NOPOLICY",
   idempotency_conflict: "CONFLICT",

@@ -264,6 +264,51 @@ export interface GiveBackResponse {
   given: boolean;
 }
 
+export interface LeaseRequest {
+  /** Which counters: those that a check like this is counted in. Only `domain`, `dimensions` and `policies` may be set. */
+  check?:
+    | CheckRequest
+    | undefined;
+  /** How many units of cost are wanted, at most 1 000 000. 0: none, an earlier grant is only settled. */
+  want: number;
+  /**
+   * For how long from now on anything of it is to be spent at most, up to 24 h. 0: as long as the server thinks right, which is
+   * also the most.
+   */
+  holdMs: number;
+  /** What became of the last grant, or of what was kept of it. Absent: there is none, or its answer was lost. */
+  settled?: SettledGrant | undefined;
+}
+
+/** Each unit that was granted is told of in one of these ways, and at most once, also where an answer was lost. */
+export interface SettledGrant {
+  /** As the grant said. */
+  epoch: number;
+  /** Decided by. */
+  spent: number;
+  /** Still held: it goes over to the answer's epoch and its times, also where nothing was granted. */
+  kept: number;
+  /** Given back to the counters. */
+  returned: number;
+}
+
+export interface LeaseResponse {
+  /** How many units may be spent, beside those kept. 0: refused for now, or not wanted. */
+  granted: number;
+  /** Names this grant, and what was kept, for `SettledGrant`. */
+  epoch: number;
+  /** How many units of this counter are granted and unspent, on all clients together, with this grant. */
+  unspent: number;
+  /** How long after the call began the units are spent; then they are renewed, or given back. */
+  leaseMs: number;
+  /** How much longer they may be spent while no server answers. After that they are gone. */
+  staleMs: number;
+  /** What one check like this takes, if it does not say a cost of its own. */
+  cost: number;
+  /** How the counters stand after the grant, as a preview: for describing what is decided elsewhere. */
+  decision?: Decision | undefined;
+}
+
 export interface CheckRateLimitRequest {
   /** The user, address or API key. */
   identifier: string;
@@ -2206,6 +2251,321 @@ export const GiveBackResponse: MessageFns<GiveBackResponse> = {
   },
 };
 
+function createBaseLeaseRequest(): LeaseRequest {
+  return { check: undefined, want: 0, holdMs: 0, settled: undefined };
+}
+
+export const LeaseRequest: MessageFns<LeaseRequest> = {
+  encode(message: LeaseRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.check !== undefined) {
+      CheckRequest.encode(message.check, writer.uint32(10).fork()).join();
+    }
+    if (message.want !== 0) {
+      writer.uint32(16).uint32(message.want);
+    }
+    if (message.holdMs !== 0) {
+      writer.uint32(24).uint32(message.holdMs);
+    }
+    if (message.settled !== undefined) {
+      SettledGrant.encode(message.settled, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.check = CheckRequest.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.want = reader.uint32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.holdMs = reader.uint32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.settled = SettledGrant.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<LeaseRequest>): LeaseRequest {
+    return LeaseRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseRequest>): LeaseRequest {
+    const message = createBaseLeaseRequest();
+    message.check = (object.check !== undefined && object.check !== null)
+      ? CheckRequest.fromPartial(object.check)
+      : undefined;
+    message.want = object.want ?? 0;
+    message.holdMs = object.holdMs ?? 0;
+    message.settled = (object.settled !== undefined && object.settled !== null)
+      ? SettledGrant.fromPartial(object.settled)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseSettledGrant(): SettledGrant {
+  return { epoch: 0, spent: 0, kept: 0, returned: 0 };
+}
+
+export const SettledGrant: MessageFns<SettledGrant> = {
+  encode(message: SettledGrant, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.epoch !== 0) {
+      writer.uint32(8).uint64(message.epoch);
+    }
+    if (message.spent !== 0) {
+      writer.uint32(16).uint32(message.spent);
+    }
+    if (message.kept !== 0) {
+      writer.uint32(24).uint32(message.kept);
+    }
+    if (message.returned !== 0) {
+      writer.uint32(32).uint32(message.returned);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SettledGrant {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSettledGrant();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.epoch = longToNumber(reader.uint64());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.spent = reader.uint32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.kept = reader.uint32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.returned = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<SettledGrant>): SettledGrant {
+    return SettledGrant.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SettledGrant>): SettledGrant {
+    const message = createBaseSettledGrant();
+    message.epoch = object.epoch ?? 0;
+    message.spent = object.spent ?? 0;
+    message.kept = object.kept ?? 0;
+    message.returned = object.returned ?? 0;
+    return message;
+  },
+};
+
+function createBaseLeaseResponse(): LeaseResponse {
+  return { granted: 0, epoch: 0, unspent: 0, leaseMs: 0, staleMs: 0, cost: 0, decision: undefined };
+}
+
+export const LeaseResponse: MessageFns<LeaseResponse> = {
+  encode(message: LeaseResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.granted !== 0) {
+      writer.uint32(8).uint32(message.granted);
+    }
+    if (message.epoch !== 0) {
+      writer.uint32(16).uint64(message.epoch);
+    }
+    if (message.unspent !== 0) {
+      writer.uint32(24).uint64(message.unspent);
+    }
+    if (message.leaseMs !== 0) {
+      writer.uint32(32).uint32(message.leaseMs);
+    }
+    if (message.staleMs !== 0) {
+      writer.uint32(40).uint32(message.staleMs);
+    }
+    if (message.cost !== 0) {
+      writer.uint32(48).uint32(message.cost);
+    }
+    if (message.decision !== undefined) {
+      Decision.encode(message.decision, writer.uint32(58).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.granted = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.epoch = longToNumber(reader.uint64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.unspent = longToNumber(reader.uint64());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.leaseMs = reader.uint32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.staleMs = reader.uint32();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.cost = reader.uint32();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.decision = Decision.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<LeaseResponse>): LeaseResponse {
+    return LeaseResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseResponse>): LeaseResponse {
+    const message = createBaseLeaseResponse();
+    message.granted = object.granted ?? 0;
+    message.epoch = object.epoch ?? 0;
+    message.unspent = object.unspent ?? 0;
+    message.leaseMs = object.leaseMs ?? 0;
+    message.staleMs = object.staleMs ?? 0;
+    message.cost = object.cost ?? 0;
+    message.decision = (object.decision !== undefined && object.decision !== null)
+      ? Decision.fromPartial(object.decision)
+      : undefined;
+    return message;
+  },
+};
+
 function createBaseCheckRateLimitRequest(): CheckRateLimitRequest {
   return { identifier: "", dimension: 0, endpoint: "", cost: 0, timestamp: 0 };
 }
@@ -3610,6 +3970,19 @@ export const RateLimiterDefinition = {
       requestType: GiveBackRequest as typeof GiveBackRequest,
       requestStream: false,
       responseType: GiveBackResponse as typeof GiveBackResponse,
+      responseStream: false,
+      options: {},
+    },
+    /**
+     * Takes so much at once, to be decided by elsewhere; renews that, and gives back what is left of it. What a client must keep to
+     * is in docs/lease-protocol.md. A grant is charged when it is made, so a call whose answer was lost is not repeated. It fails with
+     * `not_leasable` where checks like this are decided by the server alone.
+     */
+    lease: {
+      name: "Lease",
+      requestType: LeaseRequest as typeof LeaseRequest,
+      requestStream: false,
+      responseType: LeaseResponse as typeof LeaseResponse,
       responseStream: false,
       options: {},
     },

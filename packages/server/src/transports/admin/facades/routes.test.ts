@@ -310,6 +310,56 @@ describe("/api/v1/users", () => {
     expect(limits).toMatchObject([{ reason: "launch", policy: "orders" }]);
   });
 
+  it("replaces what was there, and says what that was", async () => {
+    const tier = (name: string, more: { version?: number; dry?: boolean } = {}) =>
+      ask(
+        "PUT",
+        `/api/v1/users/u1/tier${more.dry === true ? "?dry_run=true" : ""}`,
+        { tier: name },
+        more.version,
+        "operator",
+      );
+    const first = await tier("premium");
+    expect([first.status, first.body.replaced]).toEqual([200, undefined]);
+    expect((await tier("premium")).body.replaced).toBeUndefined();
+    expect((await tier("gold", { dry: true })).body.replaced).toEqual({ tier: "premium" });
+    const second = await tier("gold");
+    expect(second).toMatchObject({ status: 200, body: { tier: "gold", replaced: { tier: "premium" } } });
+    // Who says which version they saw is held to it.
+    expect(await tier("free", { version: first.body.version })).toMatchObject({
+      status: 409,
+      body: { code: "version_conflict", current_version: second.body.version, current: { tier: "gold" } },
+    });
+    expect(await tier("silver", { version: second.body.version })).toMatchObject({
+      status: 200,
+      body: { replaced: { tier: "gold" } },
+    });
+
+    const expires = new Date(Date.now() + 3_600_000).toISOString();
+    const override = (limit: number, dry = false) =>
+      ask(
+        "POST",
+        `/api/v1/users/u1/override${dry ? "?dry_run=true" : ""}`,
+        { rule_id: "orders", limit, window_seconds: 3_600, expires_at: expires, reason: `for ${limit}` },
+        undefined,
+        "operator",
+      );
+    const made = await override(6);
+    expect([made.status, made.body.replaced]).toEqual([201, undefined]);
+    expect((await override(6)).body.replaced).toBeUndefined();
+    const replaced = {
+      rule_id: "orders",
+      windows: ["6/h"],
+      expires_at: expires,
+      reason: "for 6",
+      author: "operator",
+    };
+    expect((await override(7, true)).body.replaced).toEqual(replaced);
+    const last = await override(7);
+    expect(last).toMatchObject({ status: 201, body: { replaced } });
+    expect(last.body.limits[0]).toMatchObject({ limit: 7, source: "override" });
+  });
+
   it("asks when it ends, and for whom", async () => {
     const override = { rule_id: "orders", limit: 6, window_seconds: 60 };
     const endless = await ask("POST", "/api/v1/users/u1/override", override, undefined, "operator");

@@ -1,5 +1,5 @@
 import { described, text } from "sluice";
-import { pageQuery } from "../read-query.ts";
+import { pageQuery } from "../query-words.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 import { dimensionWords } from "./dimension-words.ts";
 import { createRuleHandler } from "./handlers/create-rule.ts";
@@ -123,7 +123,7 @@ export const facadeRoutes: readonly AdminRoute[] = [
     summary: "Give a user a tier",
     action: "subject.tier",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters: userParameters,
     body: userTierShape,
     answers: { 200: { ...changed, content: ["UserChange"], headers: { ETag: "The user's version" } } },
@@ -135,7 +135,7 @@ export const facadeRoutes: readonly AdminRoute[] = [
     summary: "Give a user another limit for a while; it ends by itself",
     action: "subject.override",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters: userParameters,
     body: userOverrideShape,
     answers: {

@@ -14,7 +14,7 @@ import {
   text,
 } from "sluice";
 import type { Body } from "../answer.ts";
-import { why } from "../read-query.ts";
+import { why } from "../query-words.ts";
 import { freeTier } from "./read-rules.ts";
 import { everything, isWho, otherApiKey, type Rule, ruleIdOf } from "./rule.ts";
 

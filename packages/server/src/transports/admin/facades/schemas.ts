@@ -88,10 +88,23 @@ const userFields: Readonly<Record<string, JsonSchema>> = {
   ),
 };
 
+const replaced: JsonSchema = {
+  ...object(
+    { tier: text, rule_id: text, windows: list(text), expires_at: moment, reason: text, author: text },
+    "tier",
+    "rule_id",
+    "windows",
+    "expires_at",
+    "reason",
+    "author",
+  ),
+  description: "The tier or the override that was there and is not any more. Absent: none was.",
+};
+
 /** What these routes answer with, by name. */
 export const facadeSchemas: Readonly<Record<string, JsonSchema>> = {
   ...ruleSchemas(dimensionWords),
   ...ruleSchemas(scopeWords),
   User: object(userFields),
-  UserChange: object({ ...userFields, ...change }, "generation"),
+  UserChange: object({ ...userFields, ...change, replaced }, "generation", "replaced"),
 };

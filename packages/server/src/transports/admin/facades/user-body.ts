@@ -1,11 +1,35 @@
 import { renderWindow } from "sluice";
-import type { EffectiveLimit, SubjectView } from "../../../control/control-plane.ts";
-import type { Body } from "../answer.ts";
+import type { ChangedSubject, EffectiveLimit, SubjectLimitView, SubjectView } from "../../../control/control-plane.ts";
+import { readWindows } from "../../../control/read-documents.ts";
+import { type Body, changeBody } from "../answer.ts";
 import { freeTier } from "./read-rules.ts";
 
 /** What limits a user: an entry for each window, with where its numbers come from. */
 export function userBody({ value, tier, version, effective }: SubjectView): Body {
   return { user_id: value, tier: tier ?? freeTier, version, limits: effective.flatMap(limitBodies) };
+}
+
+/** With what a change came to, and what it took the place of: a tier, or an override. */
+export function userChangeBody(changed: ChangedSubject<SubjectView>): Body {
+  const { replaced } = changed;
+  const [limit] = replaced?.limits ?? [];
+  return {
+    ...userBody(changed.value),
+    ...changeBody(changed),
+    replaced: limit === undefined ? replaced && { tier: replaced.tier } : overrideBody(limit),
+  };
+}
+
+function overrideBody({ policy, windows, untilMs, reason, author }: SubjectLimitView): Body {
+  const read = readWindows(windows.map((text) => (text.startsWith("{") ? JSON.parse(text) : text)));
+  return {
+    rule_id: policy,
+    // What another version of Sluice wrote and this one cannot read is told as it is.
+    windows: read.problems.length > 0 ? windows : read.windows.map(renderWindow),
+    expires_at: untilMs === undefined ? undefined : new Date(untilMs).toISOString(),
+    reason,
+    author,
+  };
 }
 
 function limitBodies({

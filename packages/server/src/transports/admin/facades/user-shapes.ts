@@ -1,7 +1,7 @@
 import { described, integer, objectOf, refine, type Shape, text } from "sluice";
 import { parseMoment } from "../../../access/parse-moment.ts";
 import { maxOverrideMs } from "../../../control/write-subject.ts";
-import { why } from "../read-query.ts";
+import { why } from "../query-words.ts";
 
 /** A moment as text: `2027-01-31T12:00:00Z`. */
 const momentShape: Shape<number> = {

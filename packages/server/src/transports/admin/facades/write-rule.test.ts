@@ -198,6 +198,8 @@ describe("a change of a rule", () => {
       owner: "shop",
       on_failure: "closed",
       warn_at: "90%",
+      counters: "leased",
+      max_overshoot: "5%",
       description: "Orders\nsee the wiki",
       match: { endpoint: "/v1/orders/**", user: "*" },
       limits: [{ name: "per-user", by: "user", windows: { name: "minute", limit: 10, per: "1m" }, blockable: true }],
@@ -209,6 +211,8 @@ describe("a change of a rule", () => {
       owner: "shop",
       on_failure: "closed",
       warn_at: "90%",
+      counters: "leased",
+      max_overshoot: "5%",
       description: "Orders\nsee the wiki",
       match: { endpoint: "/v1/orders/**", user: "*" },
       limits: [

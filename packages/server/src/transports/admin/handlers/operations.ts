@@ -1,7 +1,9 @@
 import type { AuditQuery, AuditRecord } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Role } from "../../../access/roles.ts";
+import type { HotKeysWish } from "../../../hot-keys/merge-hot-keys.ts";
 import type { HttpResponse } from "../../http/exchange.ts";
+import { hotKeysBody } from "../../http/hot-keys-body.ts";
 import { answerPage, changeBody } from "../answer.ts";
 import { auditBody, killSwitchBody, nodeBody, tokenBody } from "../operation-bodies.ts";
 import { refuseDeep } from "../read-body-text.ts";
@@ -78,6 +80,13 @@ export async function listNodes({ actor }: AdminRequest, { control }: AdminConte
   return { status: 200, body: { generation, nodes: nodes.map(nodeBody) } };
 }
 
+export async function listHotKeys(
+  { actor, query }: AdminRequest<undefined, HotKeysWish & { readonly node?: string }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return { status: 200, body: hotKeysBody(await control.nodes.hotKeys(actor, query)) };
+}
+
 export async function exportAll({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
   return {
     status: 200,
@@ -87,7 +96,7 @@ export async function exportAll({ actor }: AdminRequest, { control }: AdminConte
 }
 
 export async function importAll(
-  { actor, yaml, json, query, change }: AdminRequest<unknown, { readonly mode?: "merge" | "replace" }>,
+  { actor, yaml, json, query, change, anyVersion }: AdminRequest<unknown, { readonly mode?: "merge" | "replace" }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   if (yaml === undefined && json === undefined)
@@ -95,10 +104,14 @@ export async function importAll(
   refuseDeep(json);
   // JSON is YAML, too.
   const text = yaml ?? JSON.stringify(json);
-  const changed = await control.configuration.import(actor, text, { ...change, mode: query.mode });
-  const { created, changed: edited, deleted, unchanged, subjects } = changed.value;
+  const changed = await control.configuration.import(actor, text, {
+    ...change,
+    ...(anyVersion && { expected: "any" }),
+    mode: query.mode,
+  });
+  const { generationBefore, ...report } = changed.value;
   return {
     status: 200,
-    body: { ...changeBody(changed), import: { created, changed: edited, deleted, unchanged, subjects } },
+    body: { ...changeBody(changed), import: { ...report, generation_before: generationBefore } },
   };
 }

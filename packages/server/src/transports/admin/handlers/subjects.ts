@@ -1,10 +1,11 @@
 import { type Problem, SluiceError } from "sluice";
-import type { Changed, SubjectView } from "../../../control/control-plane.ts";
+import type { ChangedSubject, SubjectChangeOptions, SubjectView } from "../../../control/control-plane.ts";
 import type { HttpResponse } from "../../http/exchange.ts";
-import { answerPage, answerVersion, changeBody, etagOf } from "../answer.ts";
+import { subjectBody } from "../../http/subject-body.ts";
+import { answerPage, answerVersion, etagOf } from "../answer.ts";
 import { renameProblems } from "../rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
-import { subjectBody, subjectViewBody, usageBody } from "../subject-bodies.ts";
+import { subjectChangeBody, subjectViewBody, usageBody } from "../subject-bodies.ts";
 import type { OverrideBody, ResetBody, SubjectLimitBody } from "../subject-shapes.ts";
 
 export async function listSubjects(
@@ -23,53 +24,58 @@ export async function getUsage({ actor, params }: AdminRequest, { control }: Adm
   return { status: 200, body: usageBody(await control.subjects.get(actor, params.kind!, params.id!)) };
 }
 
-export async function deleteSubject(
-  { actor, params, change }: AdminRequest,
-  { control }: AdminContext,
-): Promise<HttpResponse> {
-  return { status: 200, body: changeBody(await control.subjects.delete(actor, params.kind!, params.id!, change)) };
+function optionsOf<B, Q>({ change, anyVersion }: AdminRequest<B, Q>): SubjectChangeOptions {
+  return anyVersion ? { ...change, expected: "any" } : change;
 }
 
-function answerSubject(changed: Changed<SubjectView>): HttpResponse {
+export async function deleteSubject(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const { actor, params } = request;
+  const changed = await control.subjects.delete(actor, params.kind!, params.id!, optionsOf(request));
+  return { status: 200, body: subjectChangeBody(changed) };
+}
+
+function answerSubject(changed: ChangedSubject<SubjectView>): HttpResponse {
   return {
     status: 200,
     headers: { etag: etagOf(changed.value.version) },
-    body: { ...changeBody(changed), subject: subjectViewBody(changed.value) },
+    body: { ...subjectChangeBody(changed), subject: subjectViewBody(changed.value) },
   };
 }
 
 export async function setTier(
-  { actor, params, body, change }: AdminRequest<{ readonly tier: string }>,
+  request: AdminRequest<{ readonly tier: string }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, body.tier, change));
+  const { actor, params, body } = request;
+  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, body.tier, optionsOf(request)));
 }
 
-export async function deleteTier(
-  { actor, params, change }: AdminRequest,
-  { control }: AdminContext,
-): Promise<HttpResponse> {
-  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, undefined, change));
+export async function deleteTier(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const { actor, params } = request;
+  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, undefined, optionsOf(request)));
 }
 
 /** PUT …/limits: for good. */
 export async function setLimits(
-  { actor, params, body, change }: AdminRequest<SubjectLimitBody>,
+  request: AdminRequest<SubjectLimitBody>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
+  const { actor, params, body } = request;
   const { policy, limit, windows } = body;
-  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, { policy, limit, windows }, change);
+  const own = { policy, limit, windows };
+  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, own, optionsOf(request));
   return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
 }
 
 /** PUT …/override: until it ends by itself. */
 export async function setOverride(
-  { actor, params, body, change }: AdminRequest<OverrideBody>,
+  request: AdminRequest<OverrideBody>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
+  const { actor, params, body } = request;
   const { policy, limit, windows, until_ms: untilMs, for_ms: forMs } = body;
   const override = { policy, limit, windows, untilMs: untilMs ?? Date.now() + forMs! };
-  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, override, change);
+  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, override, optionsOf(request));
   return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
 }
 
@@ -81,16 +87,19 @@ function withoutPolicy(path: Problem["path"], policy: string): Problem["path"] {
 /** DELETE …/limits and …/override: each deletes what the other does not, so that nobody takes a limit for an override. */
 export function deleteLimit(kind: "custom" | "override") {
   return async (
-    { actor, params, query, change }: AdminRequest<undefined, { readonly policy?: string; readonly limit?: string }>,
+    request: AdminRequest<undefined, { readonly policy?: string; readonly limit?: string }>,
     { control }: AdminContext,
   ): Promise<HttpResponse> => {
+    const { actor, params, query } = request;
     const { policy, limit } = query;
     if (policy === undefined)
       throw new SluiceError("invalid_request", "the query does not say of which policy", [
         { path: ["policy"], message: "is missing; it says which policy's limit is to be deleted" },
       ]);
     const which = { kind, policy, limit };
-    return answerSubject(await control.subjects.deleteLimit(actor, params.kind!, params.id!, which, change));
+    return answerSubject(
+      await control.subjects.deleteLimit(actor, params.kind!, params.id!, which, optionsOf(request)),
+    );
   };
 }
 

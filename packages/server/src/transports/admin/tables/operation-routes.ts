@@ -1,6 +1,8 @@
 import { choice, described, integer, objectOf, type Shape, text } from "sluice";
 import { tokenName } from "../../../access/parse-tokens.ts";
 import { type Role, roles } from "../../../access/roles.ts";
+import { hotKeysQuery } from "../../http/hot-keys-body.ts";
+import { wholeNumber } from "../../http/read-query.ts";
 import {
   createToken,
   deleteKillSwitch,
@@ -9,12 +11,13 @@ import {
   getKillSwitch,
   importAll,
   listAudit,
+  listHotKeys,
   listNodes,
   listTokens,
   putKillSwitch,
 } from "../handlers/operations.ts";
 import { changeFields, moment } from "../policy-shapes.ts";
-import { maxVersion, pageQuery, wholeNumber } from "../read-query.ts";
+import { maxVersion, pageQuery } from "../query-words.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
 const killSwitchShape: Shape<{ readonly mode: "open" | "closed"; readonly for_ms?: number; readonly why?: string }> =
@@ -164,6 +167,16 @@ export const operationRoutes: readonly AdminRoute[] = [
   }),
   adminRoute({
     method: "GET",
+    path: "/api/v1/hot-keys",
+    summary: "Which counters are asked for most, or denied most, by all nodes together",
+    action: "hot_key.list",
+    needs: "read",
+    query: { ...hotKeysQuery, node: described(word, "Only what this node tells, by its id or its name") },
+    answers: { 200: { description: "The hottest first", content: ["HotKeys"] } },
+    handle: listHotKeys,
+  }),
+  adminRoute({
+    method: "GET",
     path: "/api/v1/export",
     summary: "The whole configuration as a policy file, for Git",
     action: "configuration.export",
@@ -177,7 +190,7 @@ export const operationRoutes: readonly AdminRoute[] = [
     summary: "Take up a policy file, whole or not at all",
     action: "configuration.import",
     needs: "administer",
-    expects: true,
+    expects: "or_any",
     body: anything,
     bodyUnread: true,
     bodyTypes: ["yaml", "json"],

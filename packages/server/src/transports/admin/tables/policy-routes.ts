@@ -1,4 +1,5 @@
 import { described, text } from "sluice";
+import { wholeNumber } from "../../http/read-query.ts";
 import {
   createPolicy,
   deletePolicy,
@@ -12,7 +13,7 @@ import {
   validatePolicy,
 } from "../handlers/policies.ts";
 import { policyShape, revertShape } from "../policy-shapes.ts";
-import { maxVersion, pageQuery, wholeNumber } from "../read-query.ts";
+import { maxVersion, pageQuery } from "../query-words.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
 /** Enough for a policy with long lists of values. */

@@ -3,7 +3,7 @@ import { rolloutStates } from "@sluice/sql";
 import { choice, described, listOf, readShape, refine, type Shape, text } from "sluice";
 import { getRollout, listRollouts, steerRollout } from "../handlers/rollouts.ts";
 import { moveShape } from "../policy-shapes.ts";
-import { pageQuery } from "../read-query.ts";
+import { pageQuery } from "../query-words.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
 const statesShape = listOf(choice(rolloutStates), { min: 1, max: rolloutStates.length });

@@ -11,7 +11,7 @@ import {
   setOverride,
   setTier,
 } from "../handlers/subjects.ts";
-import { pageQuery } from "../read-query.ts";
+import { pageQuery } from "../query-words.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 import { overrideShape, resetShape, subjectLimitShape, tierShape } from "../subject-shapes.ts";
 
@@ -69,9 +69,9 @@ export const subjectRoutes: readonly AdminRoute[] = [
     summary: "Forget a subject's tier and limits",
     action: "subject.delete",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters,
-    answers: { 200: { description: "Forgotten, or in a dry run: as if", content: ["Change"] } },
+    answers: { 200: { description: "Forgotten, or in a dry run: as if", content: ["SubjectGone"] } },
     handle: deleteSubject,
   }),
   adminRoute({
@@ -80,7 +80,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
     summary: "Give a subject a tier",
     action: "subject.tier",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters,
     body: tierShape,
     answers: { 200: changed },
@@ -92,7 +92,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
     summary: "Take a subject's tier away",
     action: "subject.tier",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters,
     answers: { 200: changed },
     handle: deleteTier,
@@ -103,7 +103,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
     summary: "Give a subject a limit of its own, for good",
     action: "subject.limit",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters,
     body: subjectLimitShape,
     answers: { 200: changed },
@@ -115,7 +115,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
     summary: "Take a limit of its own away from a subject",
     action: "subject.limit",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters,
     query: whichLimit,
     answers: { 200: changed },
@@ -127,7 +127,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
     summary: "Give a subject another limit for a while; it ends by itself",
     action: "subject.override",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters,
     body: overrideShape,
     answers: { 200: changed },
@@ -139,7 +139,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
     summary: "End an override now",
     action: "subject.override",
     needs: "operate",
-    expects: true,
+    expects: "or_any",
     pathParameters,
     query: whichLimit,
     answers: { 200: changed },

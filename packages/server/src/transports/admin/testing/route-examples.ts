@@ -63,6 +63,7 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
   await takeUp(admin);
   const u1 = "/api/v1/subjects/user/u1";
   const steer = { body: { why: "an example" } };
+  const seen = { headers: { "if-match": `"${subject.version}"` } };
   return {
     "GET /api/v1/policies": { path: "/api/v1/policies", query: { owner: team } },
     "POST /api/v1/policies": { path: "/api/v1/policies", body: limitPolicy("fresh", 5) },
@@ -90,19 +91,20 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     "POST /api/v1/rollouts/{id}/roll-back": { path: `/api/v1/rollouts/${underway}/roll-back`, ...steer },
     "GET /api/v1/subjects/{kind}": { path: "/api/v1/subjects/user" },
     "GET /api/v1/subjects/{kind}/{id}": { path: u1 },
-    "DELETE /api/v1/subjects/{kind}/{id}": { path: u1, headers: { "if-match": `"${subject.version}"` } },
-    "PUT /api/v1/subjects/{kind}/{id}/tier": { path: `${u1}/tier`, body: { tier: "free" } },
-    "DELETE /api/v1/subjects/{kind}/{id}/tier": { path: `${u1}/tier` },
+    "DELETE /api/v1/subjects/{kind}/{id}": { path: u1, ...seen },
+    "PUT /api/v1/subjects/{kind}/{id}/tier": { path: `${u1}/tier`, ...seen, body: { tier: "free" } },
+    "DELETE /api/v1/subjects/{kind}/{id}/tier": { path: `${u1}/tier`, headers: { "if-match": "*" } },
     "PUT /api/v1/subjects/{kind}/{id}/limits": {
       path: `${u1}/limits`,
+      ...seen,
       body: { policy: "orders", windows: ["99/m"] },
     },
-    "DELETE /api/v1/subjects/{kind}/{id}/limits": { path: `${u1}/limits`, query: { policy: "orders" } },
+    "DELETE /api/v1/subjects/{kind}/{id}/limits": { path: `${u1}/limits`, ...seen, query: { policy: "orders" } },
     "PUT /api/v1/subjects/{kind}/{id}/override": {
       path: `${u1}/override`,
       body: { policy: "browse", windows: ["99/m"], for_ms: 3_600_000, why: "an example" },
     },
-    "DELETE /api/v1/subjects/{kind}/{id}/override": { path: `${u1}/override`, query: { policy: "search" } },
+    "DELETE /api/v1/subjects/{kind}/{id}/override": { path: `${u1}/override`, ...seen, query: { policy: "search" } },
     "GET /api/v1/subjects/{kind}/{id}/usage": { path: `${u1}/usage` },
     "POST /api/v1/subjects/{kind}/{id}/reset": { path: `${u1}/reset`, body: { policy: "orders" } },
     "GET /api/v1/kill-switch": { path: "/api/v1/kill-switch" },
@@ -116,6 +118,7 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     "POST /api/v1/tokens": { path: "/api/v1/tokens", body: { name: "ci", role: "editor", team } },
     "DELETE /api/v1/tokens/{id}": { path: `/api/v1/tokens/${token.id}` },
     "GET /api/v1/nodes": { path: "/api/v1/nodes" },
+    "GET /api/v1/hot-keys": { path: "/api/v1/hot-keys", query: { by: "denials", count: "5" } },
     "GET /api/v1/export": { path: "/api/v1/export" },
     "POST /api/v1/import": {
       path: "/api/v1/import",
@@ -128,7 +131,7 @@ export async function prepareExamples(admin: StartedAdmin): Promise<RouteExample
     "PUT /api/v1/users/{user_id}/tier": { path: "/api/v1/users/u1/tier", body: { tier: "free" } },
     "POST /api/v1/users/{user_id}/override": {
       path: "/api/v1/users/u1/override",
-      body: { rule_id: "browse", limit: 99, window_seconds: 60, duration_seconds: 3_600, reason: "an example" },
+      body: { rule_id: "search", limit: 99, window_seconds: 60, duration_seconds: 3_600, reason: "an example" },
     },
     "GET /livez": { path: "/livez" },
     "GET /readyz": { path: "/readyz" },

@@ -1,11 +1,12 @@
 import { openPolicyStore, type PolicyStore } from "@sluice/sql";
-import { type Clock, createLimiter, type Limiter, SluiceError } from "sluice";
+import { type Clock, createLimiter, HotKeys, type Limiter, MemoryCounters, SluiceError } from "sluice";
 import type { Access, Caller } from "../../../access/access.ts";
 import { permissionsOf, type Role, roles } from "../../../access/roles.ts";
 import { assembleStored } from "../../../control/assemble-stored.ts";
 import type { Actor, ControlPlane } from "../../../control/control-plane.ts";
 import { createControlPlane } from "../../../control/create-control-plane.ts";
 import { limitOwnApi } from "../../../control/limit-own-api.ts";
+import { createOwnHotKeys } from "../../../hot-keys/own-hot-keys.ts";
 import type { Service } from "../../../service/service.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import { createTestService, type ListeningTransport, listenForTest, silentLog } from "../../../testing/test-service.ts";
@@ -71,16 +72,27 @@ export interface StartAdminOptions {
 export async function startAdmin(options: StartAdminOptions = {}): Promise<StartedAdmin> {
   const { log = silentLog, routes, clock } = options;
   const store = await openPolicyStore({ url: "sqlite::memory:" });
-  const limiter = createLimiter({ policies: { policies: [], default: "none" } });
+  const hotKeys = new HotKeys();
+  const limiter = createLimiter({
+    policies: { policies: [], default: "none" },
+    counters: new MemoryCounters({ hotKeys }),
+  });
+  const ownHotKeys = createOwnHotKeys({ hotKeys, node: { id: "node-1", name: "node" }, worker: undefined });
   const control = createControlPlane({
     store,
     limiter,
     log,
     announce: () => {},
+    hotKeys: ownHotKeys,
     files: () => undefined,
     precedence: "files",
   });
-  const service = createTestService(limiter, { access: options.access ?? access, log, control });
+  const service = createTestService(limiter, {
+    access: options.access ?? access,
+    log,
+    control,
+    hotKeys: ownHotKeys,
+  });
   const transport = await createAdminServer({ ...service, control }, { routes, ownLimits: limitOwnApi({ clock }) });
   const listening = await listenForTest("admin", transport);
   const url = `http://${listening.address}`;

@@ -3,6 +3,7 @@ import { renderPolicyProblem } from "../../../policies/render-policy-problem.ts"
 import type { Service } from "../../../service/service.ts";
 import { isReady, readinessOf } from "../../../status/readiness.ts";
 import type { HttpRequest, HttpResponse } from "../exchange.ts";
+import { leasesBody } from "../status-body.ts";
 
 const maxProblems = 10;
 
@@ -31,7 +32,13 @@ export function readyz(request: HttpRequest, context: Service): HttpResponse {
         problem_count: problems.length,
         ...(inFull && { problems: problems.slice(0, maxProblems).map(renderPolicyProblem) }),
       }),
-      ...(counters !== undefined && { counters: { shards: counters.shards, ...(inFull && { away: counters.away }) } }),
+      ...(counters !== undefined && {
+        counters: {
+          shards: counters.shards,
+          ...(counters.leases !== undefined && { leases: leasesBody(counters.leases) }),
+          ...(inFull && { away: counters.away }),
+        },
+      }),
     },
   };
 }

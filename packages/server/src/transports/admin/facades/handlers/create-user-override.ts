@@ -1,14 +1,14 @@
 import { type Problem, renderDuration } from "sluice";
 import { invalidField } from "../../../../control/control-errors.ts";
 import type { HttpResponse } from "../../../http/exchange.ts";
-import { changeBody, etagOf } from "../../answer.ts";
+import { etagOf } from "../../answer.ts";
 import { renameProblems } from "../../rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../../route.ts";
 import { splitRuleId } from "../rule.ts";
-import { userBody } from "../user-body.ts";
+import { userChangeBody } from "../user-body.ts";
 import type { UserOverrideBody } from "../user-shapes.ts";
 
-/** Another limit for a user, which ends by itself. */
+/** Another limit for a user, which ends by itself; without a version in place of whatever there is, which the answer tells. */
 export async function createUserOverride(
   { actor, params, body, change }: AdminRequest<UserOverrideBody>,
   { control }: AdminContext,
@@ -17,12 +17,13 @@ export async function createUserOverride(
   const { limit, window_seconds: seconds, burst } = body;
   const window = { limit, per: renderDuration(seconds * 1_000), ...(burst !== undefined && { burst }) };
   const override = { policy, windows: [window], untilMs: endOf(body) };
-  const wanted = control.subjects.setLimit(actor, "user", params.user_id!, override, change);
+  const options = { ...change, expected: change.expected ?? ("any" as const) };
+  const wanted = control.subjects.setLimit(actor, "user", params.user_id!, override, options);
   const changed = await renameProblems(wanted, (path) => [fieldOf(path, body)]);
   return {
     status: 201,
     headers: { etag: etagOf(changed.value.version) },
-    body: { ...userBody(changed.value), ...changeBody(changed) },
+    body: userChangeBody(changed),
   };
 }
 

@@ -1,13 +1,15 @@
 import type { HttpResponse } from "../../../http/exchange.ts";
-import { answerVersion, changeBody } from "../../answer.ts";
+import { answerVersion } from "../../answer.ts";
 import type { AdminContext, AdminRequest } from "../../route.ts";
-import { userBody } from "../user-body.ts";
+import { userChangeBody } from "../user-body.ts";
 import type { UserTierBody } from "../user-shapes.ts";
 
+/** Without a version in place of whatever there is, since these words have none; the answer tells what that was. */
 export async function putUserTier(
   { actor, params, body, change }: AdminRequest<UserTierBody>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  const changed = await control.subjects.setTier(actor, "user", params.user_id!, body.tier, change);
-  return answerVersion({ ...userBody(changed.value), ...changeBody(changed) }, changed.value.version);
+  const options = { ...change, expected: change.expected ?? ("any" as const) };
+  const changed = await control.subjects.setTier(actor, "user", params.user_id!, body.tier, options);
+  return answerVersion(userChangeBody(changed), changed.value.version);
 }

@@ -1,6 +1,7 @@
 import { choice, type Problem, type SluiceError, text } from "sluice";
 import { describe, expect, it } from "vitest";
-import { dryRun, readQuery, wholeNumber } from "./read-query.ts";
+import { dryRun } from "../admin/query-words.ts";
+import { readQuery, wholeNumber } from "./read-query.ts";
 
 const shapes = { limit: wholeNumber({ min: 1, max: 1_000 }), dry_run: dryRun, mode: choice(["a", "b"]), why: text() };
 

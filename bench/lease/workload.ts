@@ -1,0 +1,96 @@
+import type { CheckRequest } from "sluice";
+
+/** Everybody's limit and the whale's, per second. */
+export const limits = { subject: 60_000, whale: 1_000_000 } as const;
+export const subjects = 100_000;
+export const whale = "whale";
+
+/** By how much of it each limit may be exceeded: what policies say that say nothing. */
+export const maxOvershoot = 0.01;
+
+/** Stands for the whale among numbers of subjects. */
+export const whaleNumber = -1;
+
+/**
+ * Where the whale has its limit from. `subject`: an entry of its own in the policies, as a customer with a contract has. `tier`: the
+ * tier that requests name. `policy`: an endpoint of its own.
+ */
+export const whaleWays = ["subject", "tier", "policy"] as const;
+export type WhaleWay = (typeof whaleWays)[number];
+
+/** The policies, at a share of the limits. A burst makes counters run full sooner after they ran empty. */
+export function policiesFor(way: WhaleWay, share = 1, burstShare = 1): Readonly<Record<string, unknown>> {
+  const windowOf = (limit: number): string => `${limit * share}/s burst ${limit * share * burstShare}`;
+  const everybody = windowOf(limits.subject);
+  const theWhale = windowOf(limits.whale);
+  const common = { max_overshoot: maxOvershoot, on_failure: "closed" };
+  const match = { endpoint: "/v1/**", method: "GET" };
+  if (way === "policy") {
+    return {
+      policies: [
+        { id: "api", match, limits: [{ by: ["tenant"], windows: [everybody] }], ...common },
+        { id: "bulk", match: { endpoint: "/bulk/**" }, limits: [{ by: ["tenant"], windows: [theWhale] }], ...common },
+      ],
+    };
+  }
+  const tiers = way === "tier" ? { tiers: { whale: { windows: [theWhale] } } } : {};
+  const known =
+    way === "subject" ? { subjects: [{ tenant: whale, limits: [{ policy: "api", windows: [theWhale] }] }] } : {};
+  return {
+    policies: [{ id: "api", match, limits: [{ by: ["tenant"], windows: [everybody], ...tiers }], ...common }],
+    ...known,
+  };
+}
+
+/** A fresh request with a fresh subject, as a server reads one from the network. */
+export function requestOf(number: number, way: WhaleWay): CheckRequest {
+  const isWhale = number === whaleNumber;
+  const tenant = tenantOf(number);
+  if (way === "tier") {
+    return { dimensions: { tenant, endpoint: "/v1/orders/17", method: "GET", tier: isWhale ? "whale" : "standard" } };
+  }
+  const endpoint = isWhale && way === "policy" ? "/bulk/events" : "/v1/orders/17";
+  return { dimensions: { tenant, endpoint, method: "GET" } };
+}
+
+export function tenantOf(number: number): string {
+  return number === whaleNumber ? whale : `tenant-${number}`;
+}
+
+/**
+ * Who asks, request by request: every second one is the whale's, in no order; the others are of subjects 0 … 99 999, of which subject
+ * k comes 1/(k+1) as often as the first (Zipf with exponent 1). The same in every process, for the same seed.
+ */
+export function drawSubjects(seed: number, count: number): Int32Array {
+  const random = createRandom(seed);
+  const upTo = new Float64Array(subjects);
+  let sum = 0;
+  for (let k = 0; k < subjects; k++) {
+    sum += 1 / (k + 1);
+    upTo[k] = sum;
+  }
+  return Int32Array.from({ length: count }, () => (random() < 0.5 ? whaleNumber : findPlace(upTo, random() * sum)));
+}
+
+/** The first place whose value is above. */
+function findPlace(upTo: Float64Array, value: number): number {
+  let low = 0;
+  let high = upTo.length - 1;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (upTo[middle]! > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Numbers from 0 up to 1, the same ones for the same seed (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

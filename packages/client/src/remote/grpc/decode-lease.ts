@@ -1,0 +1,16 @@
+import { Decision as DecisionMessage, LeaseResponse } from "@sluice/protocol";
+import type { LeaseReply } from "../exchange.ts";
+import { decodeDecision } from "./decode-decision.ts";
+
+/** A lease from its message. */
+export function decodeLease(message: object = {}): LeaseReply {
+  const { granted, epoch, leaseMs, staleMs, cost, decision } = LeaseResponse.fromPartial(message);
+  return {
+    granted,
+    epoch,
+    leaseMs,
+    staleMs,
+    cost: Math.max(cost, 1),
+    decision: decodeDecision(decision ?? DecisionMessage.create(), false),
+  };
+}

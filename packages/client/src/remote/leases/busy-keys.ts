@@ -1,0 +1,33 @@
+/** How long checks are counted before it begins anew. */
+const windowMs = 1_000;
+/** How many keys are counted in that time at most. What is busy is among the first of them soon. */
+const maxKeys = 4_096;
+
+/** Which keys are asked about often: counted within a second, of a bounded number of keys. */
+export class BusyKeys {
+  readonly #perSecond: number;
+  readonly #counts = new Map<string, number>();
+  #sinceMs = Number.NEGATIVE_INFINITY;
+
+  /** From so many checks in a second on a key is busy. */
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond;
+  }
+
+  /** Counts one check. How many a second that makes where the key is busy with it, else 0. */
+  note(key: string, nowMs: number): number {
+    if (nowMs - this.#sinceMs >= windowMs) {
+      this.#counts.clear();
+      this.#sinceMs = nowMs;
+    }
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    if (count === 1 && this.#counts.size >= maxKeys) return 0;
+    if (count < this.#perSecond) {
+      this.#counts.set(key, count);
+      return 0;
+    }
+    this.#counts.delete(key);
+    // Many at once are not yet many in a second.
+    return (count * 1_000) / Math.max(nowMs - this.#sinceMs, windowMs / 4);
+  }
+}

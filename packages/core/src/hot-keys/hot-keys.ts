@@ -1,0 +1,335 @@
+import { type Clock, systemClock } from "../clock.ts";
+import type { CompiledLimit } from "../match/compiled.ts";
+
+/** A counter that is asked for often, as far as the sketch can tell. */
+export interface HotKey {
+  readonly policy: string;
+  readonly scope: string;
+  /** Cut to `maxSubjectLength`; what was cut ends in `…`. */
+  readonly subject: string;
+  /** Decisions: too low by at most an eighth of a decision, and too high by at most `errorPerSecond`. */
+  readonly perSecond: number;
+  /** Denials among them: never too high, and too low by at most `errorPerSecond` and a quarter of a denial. */
+  readonly deniedPerSecond: number;
+  readonly errorPerSecond: number;
+}
+
+export interface HotKeysOptions {
+  readonly clock?: Clock | undefined;
+  /** How many sets of four entries, a power of two from 256 to 65 536; 72 bytes each. Absent: 4 096. */
+  readonly sets?: number | undefined;
+}
+
+export interface TopOptions {
+  /** By which rate they are ordered, and taken. */
+  readonly by: "rate" | "denials";
+  /** How many at most; never more than `maxNames`. */
+  readonly count: number;
+}
+
+/** How often a counter is asked for. */
+export type HotKeyRates = Pick<HotKey, "perSecond" | "deniedPerSecond" | "errorPerSecond">;
+
+export type HotKeyTotals = Pick<HotKey, "perSecond" | "deniedPerSecond">;
+
+const usualSets = 4096;
+const ways = 4;
+/** A set is 64 bytes, a line of the processor's cache: four tags (0: empty), then their counts, errors and denials. */
+const setWords = 4 * ways;
+const countAt = ways;
+const errorAt = 2 * ways;
+const deniedAt = 3 * ways;
+/** Counts are in eighths of a decision, so that halving rounds off little. */
+const unit = 8;
+/** More than a process can decide in two seconds. Counts stop there. */
+const mostCount = 2 ** 30;
+const halfLifeMs = 1000;
+/** After so many halvings nothing is left of any count. */
+const mostHalvings = 30;
+/** What another name has to be beaten by, so that counters of one rate do not take it from each other in turns. */
+const nameMargin = 1.25;
+
+/** Of how many counters the names are kept. */
+export const maxNames = 256;
+export const maxSubjectLength = 256;
+
+/**
+ * The counters that are asked for most, and denied most, in 300 KB and 256 names, whatever the number of counters there are.
+ *
+ * **Counting.** Space-Saving, in 4 096 sets of 4 entries, or as many sets as one says; the set is chosen by a counter's seeded hash, which nobody can steer. A
+ * counter that is known counts one up. One that is not replaces the entry with the smallest count of its set, and takes over that
+ * count as its *error*: as much may be other counters'. So, for a decayed number of decisions n of a counter, and N of its set:
+ *
+ *     count − error ≤ n ≤ count + 1/8        while it is there
+ *     n ≤ smallest count of its set + 1/8 ≤ N/4 + 1/8        while it is not
+ *
+ * A counter with more than a quarter of its set's decisions is therefore always there, and so, on average, is one with more than
+ * 1/12 288 of all others' decisions together. Of j hotter ones that are there the same holds without their decisions and entries:
+ * n ≤ (N − theirs)/(4 − j). Counters whose hashes agree in 44 bits count as one.
+ *
+ * **Rates.** All counts are halved every second, counted from when the sketch was made. So with n₀ decisions in this second, of
+ * which a share f has passed, and n₁, n₂, … in those before it, n = n₀ + n₁/2 + n₂/4 + …, and
+ *
+ *     per second = n / (1 + f)
+ *
+ * is a mean of the rates of these seconds, weighted by f, ½, ¼, …: exact for a steady rate at every f, and within 1/8 of a new one after
+ * three seconds. An error halves too while a counter stays, and is gone in a few seconds. Eighths are cut off when halving, less than
+ * one of them altogether.
+ *
+ * **Names** are kept of at most 256 counters. One is considered for a name whenever what is surely its own, count − error, passes
+ * a power of two, which a steady rate does once in a second; it gets a free place, or that of the least, if it has a quarter more.
+ */
+export class HotKeys {
+  readonly #clock: Clock;
+  readonly #setMask: number;
+  readonly #table: Int32Array;
+  /** The place of an entry's name, and 1; 0: it has none. By the word that its tag is in, divided by 4. */
+  readonly #placeOf: Uint16Array;
+  /** Names by their place: the entry's tag word, and −1 for a free place. */
+  readonly #tagAtOf = new Int32Array(maxNames).fill(-1);
+  readonly #names: (Name | undefined)[] = new Array(maxNames).fill(undefined);
+  #named = 0;
+  /** No named counter surely has less than this: it grows with them, and is looked for only when it seems to be beaten. */
+  #leastNamed = 0;
+  #halvedAtMs: number;
+
+  constructor(options: HotKeysOptions = {}) {
+    const { clock = systemClock, sets = usualSets } = options;
+    if (!(Number.isInteger(Math.log2(sets)) && sets >= 256 && sets <= 65_536))
+      throw new RangeError(`sets must be a power of two from 256 to 65536, but is ${sets}`);
+    this.#clock = clock;
+    this.#setMask = sets - 1;
+    this.#table = new Int32Array(sets * setWords);
+    this.#placeOf = new Uint16Array(sets * ways);
+    this.#halvedAtMs = this.#clock.nowMs();
+  }
+
+  /** What the sketch takes at most, with its names. */
+  get bytes(): number {
+    const nameBytes = maxNames * (2 * maxSubjectLength + 64);
+    return this.#table.byteLength + this.#placeOf.byteLength + this.#tagAtOf.byteLength + nameBytes;
+  }
+
+  /** Of how many counters a name is known. */
+  get named(): number {
+    return this.#named;
+  }
+
+  /**
+   * Notes a decision about a counter: one limit and subject, with the hash that it is found by in memory. Returns how many a second
+   * are surely its own: never too high, so that what is rare never seems hot; within a few seconds it is the rate. `nowMs` is the
+   * time by the sketch's own clock, where the caller has just asked it.
+   */
+  note(limit: CompiledLimit, subject: string, lo: number, hi: number, nowMs: number = this.#clock.nowMs()): number {
+    let sinceMs = nowMs - this.#halvedAtMs;
+    if (sinceMs >= halfLifeMs || sinceMs < 0) {
+      this.#halve(sinceMs);
+      sinceMs = nowMs - this.#halvedAtMs;
+    }
+    const table = this.#table;
+    const tag = hi || 1;
+    let at = (lo & this.#setMask) * setWords;
+    if (table[at] !== tag) {
+      if (table[at + 1] === tag) at += 1;
+      else if (table[at + 2] === tag) at += 2;
+      else if (table[at + 3] === tag) at += 3;
+      else at = this.#replaceLeast(at, tag);
+    }
+    const count = table[at + countAt]! + unit;
+    if (count <= mostCount) table[at + countAt] = count;
+    const own = count - table[at + errorAt]!;
+    // The highest bit changes where a power of two is passed.
+    if (Math.clz32(own) !== Math.clz32(own - unit) && own > unit) this.#considerName(limit, subject, at, own);
+    return own / (unit + (unit / halfLifeMs) * sinceMs);
+  }
+
+  /** Notes that the decision which was noted before is a denial. */
+  noteDenied(lo: number, hi: number): void {
+    const at = this.#find(lo, hi);
+    if (at < 0) return;
+    const denied = this.#table[at + deniedAt]! + unit;
+    if (denied <= mostCount) this.#table[at + deniedAt] = denied;
+  }
+
+  /** What is known of a counter, if anything. */
+  find(lo: number, hi: number, nowMs: number = this.#clock.nowMs()): HotKeyRates | undefined {
+    const perUnit = this.#perUnit(nowMs);
+    const at = this.#find(lo, hi);
+    return at < 0 ? undefined : this.#ratesAt(at, perUnit);
+  }
+
+  /** The hottest counters of those whose names are known, hottest first: by what is surely theirs, or by their denials. */
+  top({ by, count }: TopOptions, nowMs: number = this.#clock.nowMs()): HotKey[] {
+    const perUnit = this.#perUnit(nowMs);
+    const table = this.#table;
+    const found: { readonly at: number; readonly name: Name; readonly weight: number }[] = [];
+    for (let place = 0; place < maxNames; place++) {
+      const at = this.#tagAtOf[place]!;
+      if (at < 0) continue;
+      const weight = by === "rate" ? this.#ownAt(at) : table[at + deniedAt]!;
+      if (weight > 0) found.push({ at, name: this.#names[place]!, weight });
+    }
+    found.sort((one, other) => other.weight - one.weight);
+    return found.slice(0, Math.max(count, 0)).map(({ at, name }) => ({ ...name, ...this.#ratesAt(at, perUnit) }));
+  }
+
+  /** All counters together. Every decision counts once for each of its limits; of denials some may be missing. */
+  totals(nowMs: number = this.#clock.nowMs()): HotKeyTotals {
+    const perUnit = this.#perUnit(nowMs);
+    const table = this.#table;
+    let count = 0;
+    let denied = 0;
+    for (let first = 0; first < table.length; first += setWords) {
+      for (let at = first; at < first + ways; at++) {
+        count += table[at + countAt]!;
+        denied += table[at + deniedAt]!;
+      }
+    }
+    return { perSecond: count * perUnit, deniedPerSecond: denied * perUnit };
+  }
+
+  #perUnit(nowMs: number): number {
+    const sinceMs = nowMs - this.#halvedAtMs;
+    if (sinceMs >= halfLifeMs || sinceMs < 0) this.#halve(sinceMs);
+    return 1 / (unit + (unit / halfLifeMs) * (nowMs - this.#halvedAtMs));
+  }
+
+  #ratesAt(at: number, perUnit: number): HotKeyRates {
+    const table = this.#table;
+    return {
+      perSecond: table[at + countAt]! * perUnit,
+      deniedPerSecond: table[at + deniedAt]! * perUnit,
+      errorPerSecond: table[at + errorAt]! * perUnit,
+    };
+  }
+
+  /** The word of a counter's tag, or −1. */
+  #find(lo: number, hi: number): number {
+    const table = this.#table;
+    const tag = hi || 1;
+    const first = (lo & this.#setMask) * setWords;
+    for (let at = first; at < first + ways; at++) if (table[at] === tag) return at;
+    return -1;
+  }
+
+  #ownAt(at: number): number {
+    return this.#table[at + countAt]! - this.#table[at + errorAt]!;
+  }
+
+  /** Makes the smallest entry of the set that begins at `first` the tag's, and returns its place. */
+  #replaceLeast(first: number, tag: number): number {
+    const table = this.#table;
+    let at = first;
+    for (let other = first + 1; other < first + ways; other++) {
+      if (table[other + countAt]! < table[at + countAt]!) at = other;
+    }
+    this.#forgetName(at);
+    table[at] = tag;
+    table[at + errorAt] = table[at + countAt]!;
+    table[at + deniedAt] = 0;
+    return at;
+  }
+
+  #considerName(limit: CompiledLimit, subject: string, at: number, own: number): void {
+    if (this.#placeOf[entryOf(at)] !== 0) return;
+    let place = -1;
+    if (this.#named < maxNames) place = this.#tagAtOf.indexOf(-1);
+    else {
+      if (own < this.#leastNamed * nameMargin) return;
+      place = this.#findLeastNamed();
+      if (own < this.#leastNamed * nameMargin) return;
+      this.#forgetName(this.#tagAtOf[place]!);
+    }
+    this.#placeOf[entryOf(at)] = place + 1;
+    this.#tagAtOf[place] = at;
+    this.#names[place] = { policy: limit.policy.id, scope: limit.scope, subject: cut(subject) };
+    this.#named += 1;
+    if (own < this.#leastNamed) this.#leastNamed = own;
+  }
+
+  #findLeastNamed(): number {
+    let least = 0;
+    for (let place = 1; place < maxNames; place++) {
+      if (this.#ownAt(this.#tagAtOf[place]!) < this.#ownAt(this.#tagAtOf[least]!)) least = place;
+    }
+    this.#leastNamed = this.#ownAt(this.#tagAtOf[least]!);
+    return least;
+  }
+
+  #forgetName(at: number): void {
+    const place = this.#placeOf[entryOf(at)]! - 1;
+    if (place < 0) return;
+    this.#placeOf[entryOf(at)] = 0;
+    this.#tagAtOf[place] = -1;
+    this.#names[place] = undefined;
+    this.#named -= 1;
+  }
+
+  /** Halves everything once for each second that has passed. Where the clock stepped back, a second begins anew. */
+  #halve(sinceMs: number): void {
+    if (sinceMs < 0) {
+      this.#halvedAtMs += sinceMs;
+      return;
+    }
+    const seconds = Math.floor(sinceMs / halfLifeMs);
+    this.#halvedAtMs += seconds * halfLifeMs;
+    const times = Math.min(seconds, mostHalvings);
+    const table = this.#table;
+    for (let first = 0; first < table.length; first += setWords) {
+      for (let at = first; at < first + ways; at++) {
+        if (table[at] === 0) continue;
+        const count = table[at + countAt]! >> times;
+        if (count === 0) this.#empty(at);
+        else {
+          table[at + countAt] = count;
+          // Rounded up, since this is how much too high the count may be.
+          table[at + errorAt] = Math.min((table[at + errorAt]! + (1 << times) - 1) >> times, count);
+          table[at + deniedAt]! >>= times;
+        }
+      }
+    }
+    // A count is cut off and its error rounded up: their difference may be less than the half of what it was by one.
+    this.#leastNamed = (this.#leastNamed >> times) - 1;
+  }
+
+  #empty(at: number): void {
+    this.#forgetName(at);
+    const table = this.#table;
+    table[at] = 0;
+    table[at + countAt] = 0;
+    table[at + errorAt] = 0;
+    table[at + deniedAt] = 0;
+  }
+}
+
+interface Name {
+  readonly policy: string;
+  readonly scope: string;
+  readonly subject: string;
+}
+
+/** Numbers the entries without gaps, from the words that their tags are in. */
+function entryOf(at: number): number {
+  return (at >> 4) * ways + (at & (ways - 1));
+}
+
+/**
+ * A copy of at most `maxSubjectLength` units, and the mark that it was cut. It is made unit by unit, because a slice would hold on to
+ * the text that it was cut from.
+ */
+function cut(subject: string): string {
+  const whole = subject.length <= maxSubjectLength;
+  let length = whole ? subject.length : maxSubjectLength - 1;
+  if (!whole && isFirstOfPair(subject.charCodeAt(length - 1))) length -= 1;
+  const units: number[] = [];
+  for (let i = 0; i < length; i++) units.push(subject.charCodeAt(i));
+  if (!whole) units.push(cutMark);
+  return String.fromCharCode(...units);
+}
+
+const cutMark = 0x2026;
+
+/** Whether a character of two units begins here. */
+function isFirstOfPair(code: number): boolean {
+  return code >= 0xd800 && code < 0xdc00;
+}

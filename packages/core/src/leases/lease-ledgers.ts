@@ -1,0 +1,49 @@
+import type { ResolvedLimit, SettledGrant } from "../counters/counter-store.ts";
+import { ExpiringMap } from "../counters/expiring-map.ts";
+
+/** Units by the epoch at whose end they are forgotten. */
+type Ledger = Map<number, number>;
+
+type Of = Pick<ResolvedLimit, "limit" | "subject">;
+
+/** What is granted and unspent, by limit and subject: a ledger each, bounded in number. Times are those of epochs. */
+export class LeaseLedgers {
+  readonly #ledgers: ExpiringMap<Ledger>;
+
+  constructor(max: number) {
+    this.#ledgers = new ExpiringMap(max);
+  }
+
+  unspent(of: Of, nowMs: number): number {
+    let units = 0;
+    for (const [epoch, held] of this.#find(of, nowMs)) if (epoch > nowMs) units += held;
+    return units;
+  }
+
+  add(of: Of, epoch: number, units: number, nowMs: number): void {
+    const ledger: Ledger = new Map();
+    for (const [known, held] of this.#find(of, nowMs)) if (known > nowMs && held > 0) ledger.set(known, held);
+    ledger.set(epoch, (ledger.get(epoch) ?? 0) + units);
+    this.#ledgers.set(nameOf(of), ledger, Math.max(...ledger.keys()), nowMs);
+  }
+
+  /** Takes out what was settled. How much of what is returned was still there. */
+  settle(of: Of, { epoch, spent, kept, returned }: SettledGrant, nowMs: number): number {
+    const ledger = this.#find(of, nowMs);
+    const held = epoch > nowMs ? (ledger.get(epoch) ?? 0) : 0;
+    if (held === 0) return 0;
+    const returnable = Math.min(Math.max(held - spent - kept, 0), returned);
+    ledger.set(epoch, Math.max(held - spent - kept - returnable, 0));
+    if ([...ledger.values()].every((units) => units === 0)) this.#ledgers.delete(nameOf(of));
+    return returnable;
+  }
+
+  #find(of: Of, nowMs: number): Ledger {
+    return this.#ledgers.find(nameOf(of), nowMs) ?? new Map();
+  }
+}
+
+/** Both may hold any character. */
+function nameOf({ limit, subject }: Of): string {
+  return `${limit.identity.length} ${limit.identity}${subject}`;
+}

@@ -1,0 +1,90 @@
+/** What is found by a 64-bit hash. */
+export interface Hashed {
+  readonly lo: number;
+  readonly hi: number;
+}
+
+/**
+ * Things by their 64-bit hash, bounded in number: open addressing, at most half full. Finding allocates nothing, and every check
+ * of counters that may be leased begins with it.
+ */
+export class LeaseTable<T extends Hashed> {
+  readonly #max: number;
+  #slots: (T | undefined)[];
+  #size = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+    this.#slots = emptySlots(16);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get isFull(): boolean {
+    return this.#size >= this.#max;
+  }
+
+  find(lo: number, hi: number): T | undefined {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    for (let at = lo & mask; ; at = (at + 1) & mask) {
+      const one = slots[at];
+      if (one === undefined) return undefined;
+      if (one.lo === lo && one.hi === hi) return one;
+    }
+  }
+
+  /** Nothing with its hash may be in the table, and the table not full. */
+  add(one: T): void {
+    if (2 * (this.#size + 1) > this.#slots.length) this.#grow();
+    this.#place(one);
+    this.#size += 1;
+  }
+
+  delete(one: T): void {
+    const slots = this.#slots;
+    const mask = slots.length - 1;
+    let hole = one.lo & mask;
+    while (slots[hole] !== one) {
+      if (slots[hole] === undefined) return;
+      hole = (hole + 1) & mask;
+    }
+    slots[hole] = undefined;
+    this.#size -= 1;
+    // What follows without a gap may have been looking for this very place.
+    for (let at = (hole + 1) & mask; slots[at] !== undefined; at = (at + 1) & mask) {
+      const moved = slots[at]!;
+      slots[at] = undefined;
+      this.#place(moved);
+    }
+  }
+
+  *[Symbol.iterator](): Generator<T> {
+    for (const one of [...this.#slots]) if (one !== undefined) yield one;
+  }
+
+  /** One of several parts, all of which together are everything that stays where it is meanwhile. */
+  part(index: number, parts: number): readonly T[] {
+    const width = Math.ceil(this.#slots.length / parts);
+    return this.#slots.slice(index * width, (index + 1) * width).filter((one) => one !== undefined);
+  }
+
+  #place(one: T): void {
+    const mask = this.#slots.length - 1;
+    let at = one.lo & mask;
+    while (this.#slots[at] !== undefined) at = (at + 1) & mask;
+    this.#slots[at] = one;
+  }
+
+  #grow(): void {
+    const before = this.#slots;
+    this.#slots = emptySlots(2 * before.length);
+    for (const one of before) if (one !== undefined) this.#place(one);
+  }
+}
+
+function emptySlots<T>(count: number): (T | undefined)[] {
+  return new Array<T | undefined>(count).fill(undefined);
+}

@@ -1,0 +1,481 @@
+import { describe, expect, it } from "vitest";
+import { type CallLater, ManualClock } from "../clock.ts";
+import type { CentralCounters, LeaseAnswer, LeaseAsk, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
+import { MemoryCounters } from "../counters/memory-counters.ts";
+import { StoreUnavailable } from "../counters/store-unavailable.ts";
+import { createLimiter } from "../create-limiter.ts";
+import type { Algorithm } from "../policy/policy.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, type TestLimit, windowOf } from "../testing/index.ts";
+import { LeasedCounters, type LeasedCountersOptions } from "./leased-counters.ts";
+
+/** A centre that can be away, and counts what it is asked. */
+class Centre extends MemoryCounters {
+  away = false;
+  takes = 0;
+  asks: LeaseAsk[] = [];
+
+  override take(...args: Parameters<MemoryCounters["take"]>): TakeAnswer {
+    this.takes += 1;
+    if (this.away) throw new StoreUnavailable("storage_unavailable");
+    return super.take(...args);
+  }
+
+  override lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): LeaseAnswer {
+    this.asks.push(ask);
+    if (this.away) throw new StoreUnavailable("storage_unavailable");
+    return super.lease(limits, ask);
+  }
+}
+
+interface Under {
+  readonly clock: ManualClock;
+  readonly centre: Centre;
+  readonly store: LeasedCounters;
+  /** Lets time pass, and timers go off. */
+  pass(ms: number): Promise<void>;
+}
+
+function open(options: LeasedCountersOptions = {}, clock = new ManualClock(conversationStartMs, 1000)): Under {
+  const centre = new Centre({ clock });
+  const timers = new Map<() => void, number>();
+  const callLater: CallLater = (work, inMs) => {
+    timers.set(work, clock.nowMs() + inMs);
+    return () => timers.delete(work);
+  };
+  const times = { refreshMs: 500, leaseMs: 5000, hotPerSecond: 20 };
+  const store = new LeasedCounters(centre, { clock, callLater, ...times, ...options });
+  return {
+    clock,
+    centre,
+    store,
+    async pass(ms) {
+      await settled();
+      const untilMs = clock.nowMs() + ms;
+      for (;;) {
+        const due = [...timers].filter(([, atMs]) => atMs <= untilMs).sort(([, a], [, b]) => a - b)[0];
+        if (due === undefined) break;
+        timers.delete(due[0]);
+        clock.advance(Math.max(due[1] - clock.nowMs(), 0));
+        due[0]();
+        await settled();
+      }
+      clock.advance(untilMs - clock.nowMs());
+    },
+  };
+}
+
+async function settled(): Promise<void> {
+  for (let i = 0; i < 10; i++) await Promise.resolve();
+}
+
+/** 10 000 per second, of which 1 000 may be unspent; leased from the first request on. */
+function pinned(over: Partial<TestLimit> = {}, subject = "u"): ResolvedLimit {
+  const windows = [windowOf(10_000, 1000)];
+  const limit = { algorithm: "gcra" as Algorithm, windows, maxOvershoot: 0.1, counters: "leased" as const, ...over };
+  return resolvedLimit(compileTestLimit(limit), subject);
+}
+
+/** A store that holds a lease of this limit. */
+async function leasing(limit: ResolvedLimit, options: LeasedCountersOptions = {}): Promise<Under> {
+  const under = open(options);
+  for (let i = 0; i < 30; i++) {
+    await under.store.take([limit]);
+    await under.pass(1);
+  }
+  return under;
+}
+
+describe("leased counters", () => {
+  it("decide by what is in hand, at once and without the centre", async () => {
+    const { store, centre } = await leasing(pinned());
+    const { takes } = centre;
+    const answer = store.take([pinned()]);
+    expect(answer).toMatchObject({ taken: true, outcomes: [{ fits: "now" }] });
+    expect(centre.takes).toBe(takes);
+    expect(store.stats).toMatchObject({ leases: 1 });
+  });
+
+  it.each<Algorithm>(["gcra", "token_bucket", "leaky_bucket", "fixed_window", "sliding_window"])(
+    "tell what is left of a %s as the centre would, with what is in hand",
+    async (algorithm) => {
+      const limit = pinned({ algorithm, windows: [windowOf(10_000, 3_600_000)] });
+      const { store } = await leasing(limit);
+      const first = (await store.take([limit])).outcomes[0]!;
+      const second = (await store.take([{ ...limit, cost: 3 }])).outcomes[0]!;
+      expect(first.remaining - second.remaining).toBe(3);
+      expect(first.remaining).toBe(10_000 - 31);
+      expect(second.resetAfterMs).toBeGreaterThan(0);
+    },
+  );
+
+  it("lease what is hot, and give it back when it cools", async () => {
+    const limit = pinned({ counters: "auto" });
+    const under = open();
+    const { store, centre } = under;
+    for (let i = 0; i < 10; i++) {
+      await store.take([limit]);
+      await under.pass(100);
+    }
+    expect(store.stats.leases).toBe(0);
+    for (let i = 0; i < 200; i++) {
+      await store.take([limit]);
+      await under.pass(10);
+    }
+    expect(store.stats).toMatchObject({ leases: 1 });
+    expect(store.stats.local).toBeGreaterThan(100);
+    await under.pass(8000);
+    expect(store.stats).toMatchObject({ leases: 0, tokens: 0 });
+    expect(store.stats.returned).toBeGreaterThan(0);
+    expect(await centre.lease([limit], { want: 0, holdMs: 1 })).toMatchObject({ unspent: 0 });
+    const { granted, spent, returned, lost } = store.stats;
+    expect(granted).toBe(spent + returned + lost);
+  });
+
+  it("stay with a counter between hot and cool, and do not move it to and fro", async () => {
+    const limit = pinned({ counters: "auto" });
+    const under = open();
+    for (let i = 0; i < 200; i++) {
+      await under.store.take([limit]);
+      await under.pass(10);
+    }
+    // Ten per second: too little to become hot, enough to stay.
+    for (let i = 0; i < 200; i++) {
+      await under.store.take([limit]);
+      await under.pass(100);
+      expect(under.store.stats.leases).toBe(1);
+    }
+  });
+
+  it("fetch the next before the last fifth is gone, one call at a time", async () => {
+    const limit = pinned();
+    const { store, centre } = await leasing(limit);
+    const { asks } = centre;
+    const before = asks.length;
+    while (store.stats.tokens > 0 && asks.length === before) await store.take([limit]);
+    expect(asks.length).toBe(before + 1);
+    expect(asks[before]?.settled?.kept).toBeGreaterThan(0);
+    expect(store.stats.tokens).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ["an exact policy", { counters: "exact" as const, maxOvershoot: 0.1 }],
+    ["an allowance of nothing", { counters: "auto" as const, maxOvershoot: 0 }],
+    ["an allowance too small to be worth it", { counters: "auto" as const, maxOvershoot: 0.0009 }],
+    ["a sliding log", { algorithm: "sliding_log" as const }],
+    ["a limit whose subjects may be blocked", { blockable: true }],
+  ])("leave to the centre what has %s", async (_, over) => {
+    const under = open();
+    for (let i = 0; i < 100; i++) await under.store.take([pinned(over)]);
+    expect(under.store.stats).toMatchObject({ leases: 0, local: 0, central: 100 });
+    expect(under.centre.takes).toBe(100);
+  });
+
+  it("take from all limits of a request or from none, wherever they are decided", async () => {
+    const tenant = pinned({ policy: "tenant" });
+    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, 60_000)] }), "u");
+    const { store } = await leasing(tenant, { maxDenialMs: 0 });
+    const { tokens, spent } = store.stats;
+    const answers = [await store.take([tenant, user]), await store.take([tenant, user])];
+    expect(answers.map(({ taken }) => taken)).toEqual([true, true]);
+    expect(store.stats.tokens).toBe(tokens - 2);
+    const denied = await store.take([tenant, user]);
+    expect(denied).toMatchObject({ taken: false, outcomes: [{ fits: "now" }, { fits: "later" }] });
+    expect(store.stats.tokens).toBe(tokens - 2);
+    expect(store.stats.spent).toBe(spent + 2);
+  });
+
+  it("put back what was set aside where the centre fails", async () => {
+    const tenant = pinned({ policy: "tenant" });
+    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, 60_000)] }), "u");
+    const { store, centre } = await leasing(tenant);
+    const { tokens } = store.stats;
+    centre.away = true;
+    expect(() => store.take([tenant, user])).toThrow(StoreUnavailable);
+    expect(store.stats.tokens).toBe(tokens);
+  });
+
+  it("spend nothing of a shadow policy that does not fit, and nothing at all where what is enforced does not", async () => {
+    const enforced = pinned({ policy: "enforced" });
+    const shadow = { ...pinned({ policy: "shadow" }), group: 1 };
+    const under = await leasing(enforced);
+    const { store } = under;
+    for (let i = 0; i < 30; i++) {
+      await store.take([shadow]);
+      await under.pass(1);
+    }
+    const tight = {
+      ...resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 60_000)] }), "t"),
+      group: 1,
+    };
+    await store.take([enforced, shadow, tight]);
+    const { tokens } = store.stats;
+    const answer = await store.take([enforced, shadow, tight]);
+    expect(answer).toMatchObject({ taken: true, outcomes: [{ fits: "now" }, { fits: "now" }, { fits: "later" }] });
+    expect(store.stats.tokens).toBe(tokens - 1);
+  });
+
+  it("deny here what the centre denied, until it may be retried", async () => {
+    const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 1000, 1)] }), "u");
+    const { store, centre, clock } = open();
+    await store.take([limit]);
+    expect(await store.take([limit])).toMatchObject({ taken: false });
+    expect(centre.takes).toBe(2);
+    for (let i = 0; i < 99; i++) {
+      expect(await store.take([limit])).toMatchObject({
+        taken: false,
+        outcomes: [{ fits: "later", retryAfterMs: 100 - i }],
+      });
+      clock.advance(1);
+    }
+    expect(centre.takes).toBe(2);
+    clock.advance(1);
+    expect(await store.take([limit])).toMatchObject({ taken: true });
+    expect(store.stats.denials).toBe(99);
+  });
+
+  it("ask the centre about a denial where somebody is told every limit, where a policy is exact, and after a reset", async () => {
+    const windows = [windowOf(1, 60_000)];
+    const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows }), "u");
+    const { store, centre } = open();
+    for (let i = 0; i < 3; i++) await store.take([limit]);
+    expect(centre.takes).toBe(2);
+    await store.take([limit], { details: true });
+    expect(centre.takes).toBe(3);
+    await store.reset([limit]);
+    expect(await store.take([limit])).toMatchObject({ taken: true });
+    const exact = resolvedLimit(
+      compileTestLimit({ algorithm: "gcra", windows, counters: "exact", policy: "exact" }),
+      "u",
+    );
+    const before = centre.takes;
+    for (let i = 0; i < 3; i++) await store.take([exact]);
+    expect(centre.takes).toBe(before + 3);
+  });
+
+  it("go on with what is in hand while the centre is away, for as long as the stale budget, and find it again", async () => {
+    const limit = pinned();
+    const under = await leasing(limit);
+    const { store, centre } = under;
+    centre.away = true;
+    await under.pass(5000);
+    expect(await store.take([limit])).toMatchObject({ taken: true });
+    await settled();
+    await under.pass(50_000);
+    expect(store.stats.stale).toBe(1);
+    expect(await store.take([limit])).toMatchObject({ taken: true });
+    await under.pass(60_000);
+    expect(() => store.take([limit])).toThrow(StoreUnavailable);
+    centre.away = false;
+    await under.pass(2000);
+    await store.take([limit]);
+    await settled();
+    expect(await store.take([limit])).toMatchObject({ taken: true });
+    expect(store.stats.stale).toBe(0);
+    expect(store.stats.lost).toBeGreaterThan(0);
+  });
+
+  it("remember request ids on this node, and at the centre what was asked there", async () => {
+    const limit = pinned();
+    const { store, centre } = await leasing(limit);
+    const { tokens } = store.stats;
+    const options = { id: "one", fingerprint: "f" };
+    const first = await store.take([limit], options);
+    expect([first.taken, first.replayed]).toEqual([true, false]);
+    expect(await store.take([limit], options)).toEqual({ ...first, replayed: true });
+    expect(store.stats.tokens).toBe(tokens - 1);
+    expect(() => store.take([limit], { ...options, fingerprint: "other" })).toThrow(/already used/);
+    const cold = pinned({ counters: "auto", policy: "cold" });
+    const asked = centre.takes;
+    expect((await store.take([cold], { id: "two", fingerprint: "f" })).replayed).toBe(false);
+    expect((await store.take([cold], { id: "two", fingerprint: "f" })).replayed).toBe(true);
+    expect(centre.takes).toBe(asked + 2);
+  });
+
+  it("leave to the centre whatever wants a receipt, which is good there", async () => {
+    const limit = pinned();
+    const { store } = await leasing(limit);
+    const { receipt } = await store.take([limit], { receipt: true });
+    expect(await store.give(receipt!)).toBe(true);
+  });
+
+  it("give everything back when they are drained, and lease nothing after it", async () => {
+    const limit = pinned({ windows: [windowOf(10_000, 3_600_000)] });
+    const { store, centre } = await leasing(limit);
+    await store.drain();
+    expect(store.stats).toMatchObject({ leases: 0, tokens: 0 });
+    expect(centre.lease([limit], { want: 0, holdMs: 1 })).toMatchObject({ unspent: 0 });
+    const used = 10_000 - centre.peek([limit]).outcomes[0]!.remaining;
+    expect(used).toBe(30);
+    await store.take([limit]);
+    expect(store.stats.leases).toBe(0);
+  });
+
+  it("give back what was set aside for a request that is denied while they are drained", async () => {
+    const held = pinned({ policy: "held", windows: [windowOf(10_000, 3_600_000)] });
+    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 3_600_000)] }), "u");
+    const { store, centre } = await leasing(held);
+    centre.take([scarce]);
+    const take = centre.take.bind(centre);
+    let answer: ((value: TakeAnswer) => void) | undefined;
+    Object.assign(centre, { take: () => new Promise<TakeAnswer>((resolve) => (answer = resolve)) });
+    const decided = store.take([held, scarce]);
+    await store.drain();
+    answer!(take([scarce]));
+    expect(await decided).toMatchObject({ taken: false });
+    await settled();
+    expect(centre.lease([held], { want: 0, holdMs: 1 })).toMatchObject({ unspent: 0 });
+    expect(10_000 - centre.peek([held]).outcomes[0]!.remaining).toBe(30);
+  });
+
+  it("give back after a burst what nobody has asked for since", async () => {
+    const limit = pinned({ windows: [windowOf(10_000, 3_600_000)] });
+    const under = await leasing(limit);
+    for (let i = 0; i < 100; i++) await under.store.take([limit]);
+    await under.pass(12_000);
+    expect(under.store.stats).toMatchObject({ leases: 0, tokens: 0, lost: 0 });
+  });
+
+  it("are drained in time, though the centre never answers", async () => {
+    const limit = pinned();
+    const clock = new ManualClock(conversationStartMs, 1000);
+    const centre = new MemoryCounters({ clock });
+    let answers = true;
+    const silent: CentralCounters = Object.create(centre, {
+      take: { value: (...args: Parameters<MemoryCounters["take"]>) => centre.take(...args) },
+      lease: {
+        value: (...args: Parameters<MemoryCounters["lease"]>) =>
+          answers ? centre.lease(...args) : new Promise<LeaseAnswer>(() => undefined),
+      },
+    });
+    const timers: (() => void)[] = [];
+    const store = new LeasedCounters(silent, {
+      clock,
+      callLater: (work) => {
+        timers.push(work);
+        return () => undefined;
+      },
+    });
+    for (let i = 0; i < 30; i++) await store.take([limit]);
+    answers = false;
+    const drained = store.drain(100);
+    timers.at(-1)!();
+    await drained;
+  });
+
+  it("give back what is held when less may be held now, and go on when a policy is only written again", async () => {
+    const { store, centre } = await leasing(pinned());
+    const { tokens } = store.stats;
+    await store.take([pinned()]);
+    expect(store.stats.tokens).toBe(tokens - 1);
+    await store.take([pinned({ maxOvershoot: 0.01 })]);
+    await settled();
+    expect(centre.asks.at(-1)?.want === 0 || centre.asks.at(-2)?.want === 0).toBe(true);
+    await store.take([pinned({ counters: "exact" })]);
+    await settled();
+    expect(store.stats.leases).toBe(0);
+  });
+
+  it("say in a reading what is held here", async () => {
+    const limit = pinned();
+    const { store } = await leasing(limit);
+    const [reading] = await store.read(limit);
+    expect(reading?.state.leasedHere).toBe(store.stats.tokens);
+  });
+
+  it("only watch what is hot where leasing is off", async () => {
+    const under = open({ leasing: false });
+    for (let i = 0; i < 100; i++) await under.store.take([pinned()]);
+    expect(under.store.stats).toMatchObject({ leases: 0, central: 100 });
+    expect(under.store.hotKeys.top({ by: "rate", count: 1 })).toMatchObject([{ policy: "test", subject: "u" }]);
+    expect(under.store.leases).toBe(false);
+  });
+
+  it("lease no more counters than they may", async () => {
+    const { store } = open({ maxLeases: 3 });
+    for (let i = 0; i < 10; i++) await store.take([pinned({}, `u${i}`)]);
+    expect(store.stats.leases).toBe(3);
+  });
+});
+
+describe("a limiter on leased counters", () => {
+  it("decides at once, in the same words as elsewhere", async () => {
+    const clock = new ManualClock(conversationStartMs, 1000);
+    const counters = new LeasedCounters(new MemoryCounters({ clock }), { clock });
+    const policies = {
+      policies: [{ id: "api", counters: "leased", limits: [{ by: ["user"], windows: ["100000/s"] }] }],
+    };
+    const limiter = createLimiter({ clock, counters, policies });
+    const request = { dimensions: { user: "u" } };
+    for (let i = 0; i < 10; i++) {
+      await limiter.check(request);
+      await settled();
+    }
+    const { local } = counters.stats;
+    const decision = await limiter.check(request);
+    expect(counters.stats.local).toBe(local + 1);
+    // Of the very first check, which was charged at the centre after it had granted the lease, this node does not know.
+    expect(decision).toMatchObject({ allowed: true, policy: "api", scope: "user", limit: 100_000, remaining: 99_990 });
+    expect(await limiter.peek(request)).toMatchObject({ allowed: true, remaining: 99_990, preview: true });
+    expect(() => limiter.checkSync(request)).toThrow(/checkSync/);
+    await limiter.close();
+  });
+});
+
+describe("a limiter that is asked for a lease", () => {
+  const policies = {
+    policies: [
+      { id: "big", match: { endpoint: "/big" }, limits: [{ by: ["user"], windows: ["100000/s"] }], cost: 2 },
+      {
+        id: "small",
+        match: { endpoint: "/exact" },
+        counters: "exact",
+        limits: [{ by: ["user"], windows: ["100000/s"] }],
+      },
+      {
+        id: "denied",
+        match: { endpoint: "/denied" },
+        deny: { user: ["u"] },
+        limits: [{ by: ["user"], windows: ["10/s"] }],
+      },
+      {
+        id: "shadowed",
+        match: { endpoint: "/shadowed" },
+        mode: "shadow",
+        limits: [{ by: ["user"], windows: ["100000/s"] }],
+      },
+    ],
+    default: "none",
+  };
+  const at = (endpoint: string): { dimensions: Record<string, string> } => ({ dimensions: { user: "u", endpoint } });
+
+  it("grants it, and tells how such a request stands", async () => {
+    const limiter = createLimiter({ policies });
+    const grant = await limiter.lease(at("/big"), { want: 100, holdMs: 1000 });
+    expect(grant).toMatchObject({ granted: 100, unspent: 100, decision: { allowed: true, cost: 2, preview: true } });
+    const settled = { epoch: grant.epoch, spent: 40, kept: 0, returned: 60 };
+    expect(await limiter.lease(at("/big"), { want: 0, holdMs: 1000, settled })).toMatchObject({
+      granted: 0,
+      unspent: 0,
+    });
+  });
+
+  it.each([
+    ["/exact", "has to be asked each time"],
+    ["/denied", "denied by name"],
+    ["/shadowed", "shadow mode"],
+    ["/other", "no limit applies"],
+  ])("says why not: %s", async (endpoint, why) => {
+    const limiter = createLimiter({ policies });
+    await expect(limiter.lease(at(endpoint), { want: 1, holdMs: 1000 })).rejects.toMatchObject({
+      code: "not_leasable",
+      message: expect.stringContaining(why),
+    });
+  });
+
+  it("settles what is out under a kill switch, and grants nothing", async () => {
+    const limiter = createLimiter({ policies });
+    limiter.force({ mode: "open", untilMs: Date.now() + 60_000 });
+    await expect(limiter.lease(at("/big"), { want: 1, holdMs: 1000 })).rejects.toThrow(/kill switch/);
+    expect(await limiter.lease(at("/big"), { want: 0, holdMs: 1000 })).toMatchObject({ granted: 0 });
+  });
+});

@@ -1,0 +1,21 @@
+import type { CounterStore, ResolvedLimit } from "../counters/counter-store.ts";
+import type { LimitExplanation } from "../limiter.ts";
+import { renderWindow } from "../policy/render-window.ts";
+import { renderShare } from "../policy/share-shape.ts";
+import { allowanceOf, leastAllowanceOf } from "./allowance.ts";
+import { smallestOf, tellNotLeased } from "./tell-not-leased.ts";
+
+/** How checks by a limit are decided in this process, and by how much leases anywhere may exceed it. */
+export function tellCounting(
+  of: Pick<ResolvedLimit, "limit" | "windows">,
+  { local, leases = false }: Pick<CounterStore, "local" | "leases">,
+): Pick<LimitExplanation, "counted" | "allowance"> {
+  const { counters, maxOvershoot } = of.limit.policy;
+  const allowance = tellNotLeased(of) === undefined ? allowanceOf(of) : 0;
+  const exactly = local ? "exactly, in this process" : "exactly, at the counters";
+  if (!leases) return { counted: exactly, allowance };
+  const why = tellNotLeased(of, leastAllowanceOf(counters));
+  if (why !== undefined) return { counted: `${exactly}, because it ${why}`, allowance };
+  const bound = `at most ${allowance} over ${renderWindow(smallestOf(of)!)} (max_overshoot ${renderShare(maxOvershoot)})`;
+  return { counted: `by leases${counters === "auto" ? " while hot" : ""}, ${bound}`, allowance };
+}

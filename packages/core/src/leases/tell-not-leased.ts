@@ -1,0 +1,40 @@
+import type { ResolvedLimit } from "../counters/counter-store.ts";
+import { renderWindow } from "../policy/render-window.ts";
+import { renderShare } from "../policy/share-shape.ts";
+import { allowanceOf } from "./allowance.ts";
+import { whyNotLeasable } from "./why-not-leasable.ts";
+
+type Of = Pick<ResolvedLimit, "limit" | "windows">;
+
+/** Why nothing of a limit is leased, as `the limit …` continues; undefined where it may be. `least` is the least that is worth it. */
+export function tellNotLeased(of: Of, least = 1): string | undefined {
+  const { counters, maxOvershoot } = of.limit.policy;
+  switch (whyNotLeasable(of)) {
+    case "exact":
+      return `is of a policy with ${counters === "exact" ? "counters: exact" : "max_overshoot: 0"}`;
+    case "blockable":
+      return "can be blocked, and a block holds at once, wherever it is asked";
+    case "shared":
+      return "may share its counter with another limit of the policy; a name tells them apart";
+    case "local":
+      return "is one of the local limits, which every node counts by itself";
+    case "sliding_log":
+      return "is a sliding_log, which is chosen to be exact";
+    case "one_off":
+      return "is a one-off quota, and what a node loses of it is lost for good";
+    case undefined: {
+      if (allowanceOf(of) >= least) return undefined;
+      const window = smallestOf(of);
+      return window === undefined
+        ? "has no windows"
+        : `is too small: ${renderShare(maxOvershoot)} of ${renderWindow(window)} is less than ${least}`;
+    }
+  }
+}
+
+/** The window that bounds how much may be leased. */
+export function smallestOf({
+  windows,
+}: Pick<ResolvedLimit, "windows">): ResolvedLimit["windows"][number]["source"] | undefined {
+  return windows.map(({ source }) => source).toSorted((a, b) => a.limit - b.limit)[0];
+}

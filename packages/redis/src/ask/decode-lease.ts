@@ -1,0 +1,32 @@
+import { outcomesOf } from "sluice/store";
+import { answers, headLength, none, numbersPerWindow, planOf } from "./decode-reply.ts";
+import type { Question, Reply } from "./question.ts";
+
+/** `lease`: per ask an answer, what is granted, its epoch and what is unspent, then five numbers per window. */
+export function decodeLeases(questions: readonly Question[], reply: readonly number[]): readonly Reply[] {
+  const nowMs = reply[0]! / 1000;
+  let at = headLength;
+  return questions.map(({ limits }): Reply => {
+    const [answer, granted, epoch, unspent] = reply.slice(at, at + 4) as [number, number, number, number];
+    const begin = at + 4;
+    at = begin;
+    for (const { windows } of limits) at += numbersPerWindow * windows.length;
+    if (answer === answers.outside) return { kind: "outside" };
+    // A grant is described as a take of so much, and no grant as a look at a cost of 1.
+    const costs = limits.map((limit) => ({ ...limit, cost: Math.max(granted, 1), group: 0 }));
+    const plan = planOf(costs, reply, begin, nowMs, false);
+    return {
+      kind: "answer",
+      answer: {
+        taken: granted > 0,
+        atMs: nowMs,
+        outcomes: outcomesOf(costs, plan, granted > 0),
+        plan,
+        receipt: undefined,
+        replayed: false,
+        numbers: none,
+        grant: { granted, epoch, unspent },
+      },
+    };
+  });
+}

@@ -1,0 +1,77 @@
+import type { CompiledWindow, ResolvedLimit } from "sluice";
+import { allowanceOf, isLeasable } from "sluice/store";
+import { codeOfIdentity, type KeyNames } from "../place/key-names.ts";
+import { blockKey, type Call } from "./encode-call.ts";
+import { KeyList } from "./key-list.ts";
+import type { Question } from "./question.ts";
+import { codeOf, shapeOf } from "./window-code.ts";
+
+const askBytes = 51;
+const limitBytes = 12;
+const windowBytes = 72;
+const nothingSettled = { epoch: 0, spent: 0, kept: 0, returned: 0 };
+
+/** `lease`: see its header. `serverNowMs` is the server's time as far as we know it. */
+export function encodeLeases(
+  questions: readonly Question[],
+  names: KeyNames,
+  deadlineMs: number,
+  serverNowMs: number,
+): Call {
+  const keys = new KeyList();
+  const asks = Buffer.allocUnsafe(questions.reduce((sum, { limits }) => sum + bytesOf(limits), 0));
+  let at = 0;
+  for (const { limits, ask } of questions) {
+    const { want = 0, holdMs = 1, settled = nothingSettled } = ask ?? {};
+    asks.writeUInt16LE(limits.length, at);
+    asks[at + 2] = limits.every(isLeasable) ? 1 : 0;
+    writeDoubles(asks, at + 3, [want, holdMs, settled.epoch, settled.spent, settled.kept, settled.returned]);
+    at += askBytes;
+    for (const resolved of limits) {
+      const { limit, subject, windows } = resolved;
+      asks.writeUInt16LE(windows.length, at);
+      asks.writeUInt16LE(keys.numberOf(ledgerKey(names, limit, subject)), at + 2);
+      asks.writeDoubleLE(allowanceOf(resolved), at + 4);
+      at += limitBytes;
+      for (const window of windows) {
+        writeWindow(asks, at, resolved, window, keys, names, settled.returned > 0, serverNowMs);
+        at += windowBytes;
+      }
+    }
+  }
+  return { keys: keys.names, args: [String(deadlineMs), asks] };
+}
+
+/** What is granted and unspent of a limit. It shares the slot of the limit's counters. */
+export function ledgerKey(names: KeyNames, limit: ResolvedLimit["limit"], subject: string): string {
+  return names.counter(codeOfIdentity(`${limit.identity}|leases`), subject);
+}
+
+function bytesOf(limits: readonly ResolvedLimit[]): number {
+  return limits.reduce((sum, { windows }) => sum + limitBytes + windowBytes * windows.length, askBytes);
+}
+
+function writeWindow(
+  asks: Buffer,
+  at: number,
+  { limit, subject }: ResolvedLimit,
+  window: CompiledWindow,
+  keys: KeyList,
+  names: KeyNames,
+  marked: boolean,
+  serverNowMs: number,
+): void {
+  const code = codeOf(window);
+  asks[at] = code.kind;
+  asks[at + 1] = window.charges ? 1 : 0;
+  asks.writeUInt16LE(keys.numberOf(names.counter(code.code, subject)), at + 2);
+  asks.writeUInt16LE(limit.blockable ? keys.numberOf(blockKey(names, limit, subject)) : 0, at + 4);
+  asks.writeUInt16LE(marked ? keys.numberOf(names.mark(code.code, subject)) : 0, at + 6);
+  const [a, b, c, life] = shapeOf(window, code, window.perMs, serverNowMs);
+  const most = Math.floor(window.capacity);
+  writeDoubles(asks, at + 8, [window.source.limit, most, code.capacity, a, b, c, limit.blockForMs, life]);
+}
+
+function writeDoubles(to: Buffer, at: number, numbers: readonly number[]): void {
+  for (let i = 0; i < numbers.length; i++) to.writeDoubleLE(numbers[i]!, at + 8 * i);
+}

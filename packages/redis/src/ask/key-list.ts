@@ -1,0 +1,14 @@
+/** Keys of one call, each once, by their numbers from 1. */
+export class KeyList {
+  readonly names: string[] = [];
+  readonly #numbers = new Map<string, number>();
+
+  numberOf(name: string): number {
+    let number = this.#numbers.get(name);
+    if (number === undefined) {
+      number = this.names.push(name);
+      this.#numbers.set(name, number);
+    }
+    return number;
+  }
+}

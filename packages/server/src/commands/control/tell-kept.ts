@@ -1,0 +1,24 @@
+import type { SubjectBody, SubjectLimitBody } from "./admin-bodies.ts";
+import { renderInstant, renderMoment } from "./render-moment.ts";
+
+/** All that is kept of a subject, in one line: `tier gold; 7/s in orders, for good, by alice: contract 4711` */
+export function tellKept({ tier, limits }: SubjectBody, nowMs: number): string {
+  if (tier === undefined && limits.length === 0) return "nothing of its own";
+  const limitTexts = limits.map((limit) => tellOwnLimit(limit, nowMs));
+  return [tier === undefined ? "no tier of its own" : `tier ${tier}`, ...limitTexts].join("; ");
+}
+
+export function tellOwnLimit(limit: SubjectLimitBody, nowMs: number): string {
+  const { windows, until_ms: untilMs, author, reason } = limit;
+  const why = reason === "" ? "" : `: ${reason}`;
+  return `${windows.join(", ")} in ${nameOfLimit(limit)}, ${tellEnd(untilMs, nowMs)}, by ${author}${why}`;
+}
+
+/** `for good`, or until when. */
+export function tellEnd(untilMs: number | undefined, nowMs: number): string {
+  return untilMs === undefined ? "for good" : `until ${renderInstant(untilMs)} (${renderMoment(untilMs, nowMs)})`;
+}
+
+export function nameOfLimit({ policy, limit }: Pick<SubjectLimitBody, "policy" | "limit">): string {
+  return limit === undefined ? policy : `${policy} / ${limit}`;
+}

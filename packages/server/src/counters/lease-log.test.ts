@@ -1,0 +1,59 @@
+import { expect, it } from "vitest";
+import { createLeaseLog, type LeaseLog } from "./lease-log.ts";
+
+let now = 0;
+let lines: { level: string; fields: object; message: string }[];
+
+function open(): LeaseLog {
+  now = 0;
+  lines = [];
+  const say =
+    (level: string) =>
+    (fields: object, message: string): number =>
+      lines.push({ level, fields, message });
+  return createLeaseLog({ info: say("info"), warn: say("warn") }, 60_000, () => now);
+}
+
+const calm = { leases: 5, tokens: 70, stale: 0 };
+const stale = { leases: 5, tokens: 40, stale: 3 };
+
+it("tells once that leases are spent beyond their time, and once how long that took", () => {
+  const log = open();
+  log.look(calm, true);
+  log.look(calm, false);
+  expect(lines).toEqual([]);
+  for (const at of [1_000, 2_000, 3_000]) {
+    now = at;
+    log.look(stale, false);
+  }
+  expect(log.staleForMs).toBe(2_000);
+  expect(lines).toEqual([
+    {
+      level: "warn",
+      fields: { leases: 5, stale: 3, tokens: 40, budgetMs: 60_000 },
+      message: expect.stringContaining("the counters do not answer, so leases are spent beyond their time"),
+    },
+  ]);
+  now = 9_000;
+  log.look(calm, true);
+  log.look(calm, true);
+  expect(log.staleForMs).toBeUndefined();
+  expect(lines.slice(1)).toEqual([
+    { level: "info", fields: { afterMs: 8_000 }, message: "the counters answer again, and leases are renewed" },
+  ]);
+});
+
+it("tells when leases are used up before the counters are back, and of nothing more until they are", () => {
+  const log = open();
+  log.look(stale, false);
+  now = 60_000;
+  log.look({ leases: 0, tokens: 0, stale: 0 }, false);
+  log.look(stale, false);
+  log.look(calm, false);
+  expect(lines.slice(1)).toEqual([
+    { level: "warn", fields: { afterMs: 60_000 }, message: expect.stringContaining("on_failure answers") },
+  ]);
+  log.look(calm, true);
+  log.look(stale, false);
+  expect(lines).toHaveLength(3);
+});

@@ -1,0 +1,54 @@
+import type { Logger } from "../telemetry/logger.ts";
+
+/** How leases stand, as far as is told of them. */
+export interface LeasesSeen {
+  /** Leases held, and units of cost that they have left. */
+  readonly leases: number;
+  readonly tokens: number;
+  /** Those beyond their time that are still spent, because the counters do not answer. */
+  readonly stale: number;
+}
+
+/** Tells when leases begin to be spent beyond their time, and when that ends: once each, however often it looks. */
+export interface LeaseLog {
+  look(seen: LeasesSeen, countersReady: boolean): void;
+  /** For how long leases have been stale now; undefined where none is. */
+  readonly staleForMs: number | undefined;
+}
+
+export function createLeaseLog(
+  log: Pick<Logger, "info" | "warn">,
+  budgetMs: number,
+  nowMs: () => number = () => performance.now(),
+): LeaseLog {
+  let staleSinceMs: number | undefined;
+  /** The budget ran out, and the counters have not been back since: what is stale now belongs to the same outage. */
+  let over = false;
+
+  function begin({ leases, tokens, stale }: LeasesSeen): void {
+    staleSinceMs = nowMs();
+    log.warn(
+      { leases, stale, tokens, budgetMs },
+      "the counters do not answer, so leases are spent beyond their time, until their tokens or the budget are used up",
+    );
+  }
+
+  function end(sinceMs: number, ready: boolean): void {
+    const afterMs = Math.round(nowMs() - sinceMs);
+    staleSinceMs = undefined;
+    over = !ready;
+    if (ready) log.info({ afterMs }, "the counters answer again, and leases are renewed");
+    else log.warn({ afterMs }, "leases are used up, and the counters still do not answer; on_failure answers");
+  }
+
+  return {
+    look(seen, ready): void {
+      if (ready) over = false;
+      if (staleSinceMs === undefined && seen.stale > 0 && !over) begin(seen);
+      else if (staleSinceMs !== undefined && seen.stale === 0) end(staleSinceMs, ready);
+    },
+    get staleForMs(): number | undefined {
+      return staleSinceMs === undefined ? undefined : nowMs() - staleSinceMs;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+import { described, integer, objectOf, parseShape, refine, type SettledGrant, type Shape } from "sluice";
+import { maxHoldMs } from "sluice/store";
+import { type AskedLease, type GivenLease, type LeasedCheck, maxWant } from "../../../service/lease.ts";
+import { resetShape } from "../check-body.ts";
+import { type DecisionBody, decisionBody } from "../decision-body.ts";
+import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
+
+const units = (description: string): Shape<number> =>
+  described(integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), description, { default: 0 });
+
+const settled: Shape<SettledGrant> = refine(
+  objectOf(
+    { epoch: described(integer({ min: 0, max: Number.MAX_SAFE_INTEGER }), "As the grant said.") },
+    {
+      spent: units("Decided by."),
+      kept: units("Still held: it goes over to the answer's epoch and times."),
+      returned: units("Given back to the counters."),
+    },
+  ),
+  ({ epoch, spent = 0, kept = 0, returned = 0 }) => ({ epoch, spent, kept, returned }),
+);
+
+interface LeaseBody extends AskedLease {
+  readonly check: LeasedCheck;
+}
+
+/** The body of a lease: whose counters, how much, and what became of the last grant. */
+export const leaseShape: Shape<LeaseBody> = refine(
+  objectOf(
+    { check: described(resetShape, "Which counters: those that a check like this is counted in.") },
+    {
+      want: described(
+        integer({ min: 0, max: maxWant }),
+        "How many units of cost are wanted. 0: none, an earlier grant is only settled.",
+        { default: 0 },
+      ),
+      hold_ms: described(
+        integer({ min: 1, max: maxHoldMs }),
+        "For how long anything of it is to be spent at most. Absent: as long as the server thinks right.",
+      ),
+      settled: described(settled, "What became of the last grant: of each unit at most once."),
+    },
+  ),
+  ({ check, want = 0, hold_ms: holdMs, settled: told }) => ({ check, want, holdMs, settled: told }),
+);
+
+export interface GivenLeaseBody {
+  readonly granted: number;
+  readonly epoch: number;
+  readonly unspent: number;
+  readonly lease_ms: number;
+  readonly stale_ms: number;
+  readonly cost: number;
+  readonly decision: DecisionBody;
+}
+
+/** POST /v1/lease: takes so much at once, to be decided by elsewhere; renews that, and takes back what is left of it. */
+export async function lease(request: HttpRequest, context: HttpContext): Promise<HttpResponse> {
+  const { check, ...asked } = parseShape(leaseShape, request.body, "invalid_request", "the body");
+  return { status: 200, body: leaseBody(await context.lease(check, asked)) };
+}
+
+function leaseBody({ granted, epoch, unspent, leaseMs, staleMs, decision }: GivenLease): GivenLeaseBody {
+  return {
+    granted,
+    epoch,
+    unspent,
+    lease_ms: leaseMs,
+    stale_ms: staleMs,
+    cost: decision.cost,
+    decision: decisionBody(decision),
+  };
+}
