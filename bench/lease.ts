@@ -28,8 +28,8 @@ const size = args.quick
       scale: { nodes: [1, 2], leadMs: 200, forMs: 100, phases: [...calmAndFlood(100, 200), ...calmAndFlood(100, 100)] },
     }
   : {
-      steady: { warmupMs: 4000, windows: 10, windowMs: 1000 },
-      turns: { rounds: 5, leadMs: 1000, forMs: 750 },
+      steady: { warmupMs: 6000, windows: 10, windowMs: 1000 },
+      turns: { rounds: 10, leadMs: 300, forMs: 500 },
       scale: {
         nodes: [1, 2, 4, 8],
         leadMs: 1500,

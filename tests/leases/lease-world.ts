@@ -35,6 +35,8 @@ interface Watched {
   limit: CompiledLimit;
   readonly admissions: Admission[];
   admitted: number;
+  /** What was told to be kept after the ledger had forgotten it, by a call that took long: it is entered all the same. */
+  reentered: number;
   readonly versions: { readonly sinceMs: number; readonly limit: CompiledLimit }[];
   readonly emptiedMs: number[];
   readonly credits: { readonly atMs: number; readonly cost: number }[];
@@ -54,6 +56,8 @@ export interface WatchedLedger {
   /** The largest allowance there ever was, and what ledgers that were lost may not know of. */
   readonly most: number;
   readonly forgotten: number;
+  /** What it may say too much of, because it had forgotten it already. Nobody holds it any more. */
+  readonly reentered: number;
   readonly admitted: number;
   /** What a fixed window counts, as long as it has not ended, and nothing of it was given back or forgotten but by leases. */
   readonly charged: number | undefined;
@@ -167,7 +171,7 @@ export class LeaseWorld {
     const name = `${limit.identity} ${subject}`;
     let watched = this.#watched.get(name);
     if (watched === undefined) {
-      watched = { subject, limit, admissions: [], admitted: 0, versions: [], emptiedMs: [], credits: [] };
+      watched = { subject, limit, admissions: [], admitted: 0, reentered: 0, versions: [], emptiedMs: [], credits: [] };
       this.#watched.set(name, watched);
     }
     if (watched.versions.at(-1)?.limit !== limit) watched.versions.push({ sinceMs: this.nowMs, limit });
@@ -216,7 +220,7 @@ export class LeaseWorld {
   }
 
   *ledgers(): Generator<WatchedLedger> {
-    for (const [name, { limit, subject, versions, admitted, emptiedMs, credits }] of this.#watched) {
+    for (const [name, { limit, subject, versions, admitted, reentered, emptiedMs, credits }] of this.#watched) {
       const asked: ResolvedLimit = { limit, windows: limit.windows, subject, cost: 1, group: 0 };
       const { unspent } = this.#centre.lease([asked], { want: 0, holdMs: 1 });
       const most = Math.max(...versions.map((version) => eraOf(version.limit, 0, 0).allowance));
@@ -224,7 +228,7 @@ export class LeaseWorld {
       const isFirst = Math.floor(this.originMs / perMs) === Math.floor(this.clock.epochMs() / perMs);
       const isWhole = isFirst && emptiedMs.length + credits.length + this.#lostMs.length === 0;
       const charged = isWhole ? this.#centre.read(asked)[0]!.state.count : undefined;
-      yield { name, unspent, most, forgotten: most * this.#lostMs.length, admitted, charged };
+      yield { name, unspent, most, forgotten: most * this.#lostMs.length, reentered, admitted, charged };
     }
   }
 
@@ -408,7 +412,11 @@ export class WorldNode {
         }),
       read: (limit) => send([limit], other, () => world.centre.read(limit)),
       lease: (limits, ask) => {
-        const answer = send(limits, other, () => world.centre.lease(limits, ask));
+        const answer = send(limits, other, () => {
+          const { epoch = 0, kept = 0 } = ask.settled ?? {};
+          if (epoch <= world.clock.epochMs()) for (const limit of limits) world.watch(limit).reentered += kept;
+          return world.centre.lease(limits, ask);
+        });
         return ask.want === 0 ? answer : this.#onlyOne(limits[0]!, answer);
       },
       close: () => {},

@@ -334,6 +334,23 @@ describe("several limits in a request", () => {
     await world.pass(60);
     expect(ada!.counters.stats.tokens).toBe(held);
   });
+
+  test.each([
+    ["after", 0.5],
+    ["before", 60],
+  ])("what was set aside is given back with its lease, where it is denied %s that is answered", async (_, replyMs) => {
+    const world = new Mishap(1);
+    const [ada] = world.nodes;
+    await world.lease(ada!);
+    world.centre.charge([resolvedLimit(exactly, "ada", 5)]);
+    world.fate = { requestMs: 20, replyMs: 5 };
+    void ada!.take(both);
+    world.fate = { requestMs: 0.5, replyMs };
+    void ada!.counters.drain();
+    await world.pass(200);
+    expect(world.ledgerOf()).toBe(0);
+    expect(world.countOf()).toBe(world.admitted());
+  });
 });
 
 describe("an edit", () => {

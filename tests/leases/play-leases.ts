@@ -324,7 +324,8 @@ function* ledgerBreaches(world: LeaseWorld): Generator<string> {
   let lost = 0;
   let charged = 0;
   for (const { name, unspent, most, forgotten, ...ledger } of world.ledgers()) {
-    if (unspent > most + forgotten) yield `${unspent} unspent of ${name}, and its allowance is ${most}`;
+    if (unspent > most + forgotten + ledger.reentered)
+      yield `${unspent} unspent of ${name}, and its allowance is ${most}`;
     if (ledger.charged !== undefined && ledger.admitted > ledger.charged) {
       yield `${ledger.admitted} admitted of ${name}, and ${ledger.charged} charged`;
     }

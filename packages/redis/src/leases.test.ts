@@ -416,11 +416,20 @@ describe("leases over a line that loses or delays", () => {
     const store = await open(proxy.url);
     await lease(store, {});
     proxy.dropRepliesOnce();
-    await expect(lease(store, { want: 40 })).rejects.toMatchObject({ code: "store_unavailable" });
+    await expect(lease(store, { want: 40 })).rejects.toMatchObject({ code: "store_unavailable", mayBeDone: true });
     proxy.heal();
     await store.connected();
     expect((await lease(store, {})).unspent).toBe(40);
     expect([await remaining(store, ofHour), store.stats.retries]).toEqual([960, 0]);
+  });
+
+  it("say that they were surely not asked for where there is nobody to ask", async () => {
+    const own = await startServer({ flavor: "valkey" });
+    const store = await open(own.url);
+    await lease(store, { want: 40 });
+    await own.close();
+    await expect.poll(() => store.ready, { timeout: 10_000 }).toBe(false);
+    await expect(lease(store, { want: 40 })).rejects.toMatchObject({ code: "store_unavailable", mayBeDone: false });
   });
 
   it("are heard of although the answer comes after the deadline of checks", async () => {
@@ -440,17 +449,36 @@ describe("leases over a line that loses or delays", () => {
     expect([store.stats.timeouts - timeouts, store.stats.calls - calls]).toEqual([1, 2]);
   });
 
-  it("are not carried out when the server comes to them after their policy's deadline, and are not asked for again", async () => {
+  it("are carried out although the server comes to them after their policy's deadline, because they are still heard of", async () => {
+    const breaker = { failuresInARow: 1e9, minCalls: 1e9 };
+    const hasty = resolvedLimit({ ...hourly, policy: { ...hourly.policy, deadlineMs: 50 } }, "u");
+    const store = await open(server.url, { deadlineMs: 60_000, breaker });
+    const { epoch } = await lease(store, { want: 40 });
+    const { calls } = store.stats;
+    server.pause();
+    const settling = { epoch, spent: 10, kept: 0, returned: 30 };
+    const asked = Promise.all([
+      lease(store, { settled: settling }, hasty),
+      lease(store, { want: 20 }, { ...hasty, subject: "v" }),
+    ]);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    server.resume();
+    const [back, granted] = await asked;
+    expect([back.unspent, await remaining(store, ofHour), granted.granted]).toEqual([0, 990, 20]);
+    // One for both, and that of the look.
+    expect(store.stats.calls - calls).toBe(2);
+  });
+
+  it("are not carried out when the server comes to them after nobody listens any more, and are not asked for again", async () => {
     const breaker = { failuresInARow: 1e9, minCalls: 1e9 };
     const hasty = resolvedLimit({ ...hourly, policy: { ...hourly.policy, deadlineMs: 50 } }, "u");
     const store = await open(server.url, { deadlineMs: 60_000, breaker });
     await lease(store, {});
     const { calls } = store.stats;
     server.pause();
-    const asked = expect(lease(store, { want: 40 }, hasty)).rejects.toMatchObject({ code: "store_unavailable" });
+    await expect(lease(store, { want: 40 }, hasty)).rejects.toMatchObject({ code: "store_unavailable" });
     await new Promise((resolve) => setTimeout(resolve, 200));
     server.resume();
-    await asked;
     expect(store.stats.calls - calls).toBe(1);
     await expect.poll(() => lease(store, {}), { timeout: 10_000 }).toMatchObject({ unspent: 0 });
     expect(await remaining(store, ofHour)).toBe(1000);
@@ -462,7 +490,8 @@ describe("leases over a line that loses or delays", () => {
     await lease(store, {});
     proxy.blackhole();
     await expect(lease(store, { want: 40 }, hasty)).rejects.toMatchObject({ code: "store_unavailable" });
-    expect(store.stats.retries).toBe(0);
+    // Timeouts are those of checks.
+    expect([store.stats.retries, store.stats.timeouts]).toEqual([0, 0]);
   });
 
   it("are rejected once the store is closed", async () => {

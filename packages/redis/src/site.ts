@@ -141,7 +141,7 @@ export class Site {
       throw new StoreUnavailable("storage_unavailable");
     }
     const guard = this.#guard(shard);
-    if (!guard.closed) throw breakerIsOpen(shard);
+    if (!guard.closed) throw breakerIsOpen(shard, false);
     const { generation } = guard;
     this.#sending += 1;
     try {

@@ -754,6 +754,22 @@ describe("onChange", () => {
   });
 });
 
+describe("leases", () => {
+  it("that a server's counters do not answer for put nobody aside: it says so after a second", async () => {
+    const { first, checks, flushed, time, limiter } = setUp({ leases: { perSecond: 1 } });
+    void checks(users(6));
+    await flushed();
+    const asked = first.batches.filter(({ kind }) => kind === "lease");
+    expect(asked).toHaveLength(6);
+    first.batches.find(({ kind }) => kind === "check")!.answer();
+    await time.advance(1_500);
+    for (const { answer } of asked) answer([{ kind: "failed", reason: "storage_unavailable" }]);
+    await flushed();
+    expect(limiter.stats.addresses).toMatchObject([{ state: "ready", failedBatches: 0 }]);
+    expect(limiter.stats.leases).toMatchObject({ failed: 6 });
+  });
+});
+
 describe("close", () => {
   it("answers what is open, and ends everything", async () => {
     const { limiter, checks, flushed, time, first, second } = setUp({ whenUnavailable: "closed" }, 2);

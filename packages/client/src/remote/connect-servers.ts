@@ -26,6 +26,11 @@ export type CreateExchange = (address: Address, options: ConnectOptions, events:
 const usualDeadlineMs = 100;
 /** What nobody's request waits for has as long at least. */
 const leastPatienceMs = 1_000;
+/**
+ * And leases, which come in numbers, have longer than servers listen to their counters: that those do not answer is then heard from
+ * the server, and not held against it.
+ */
+const leasePatienceMs = 2_000;
 const usualMaxWaiting = 10_000;
 /** What servers take. */
 const maxNameLength = 128;
@@ -66,7 +71,7 @@ export function connectServers(
       ? undefined
       : new RemoteLeases({
           ...options.leases,
-          ask: (question, settle) => line.ask(question, Math.max(deadlineMs, leastPatienceMs), settle),
+          ask: (question, settle) => line.ask(question, Math.max(deadlineMs, leasePatienceMs), settle),
           time,
         });
 

@@ -39,13 +39,15 @@ export class ExpiringMap<T> {
 
   set(key: string, value: T, untilMs: number, nowMs: number): void {
     this.delete(key);
-    this.#untilSweep -= 1;
-    for (const [oldest, entry] of this.#entries) {
-      if (entry.untilMs > nowMs) break;
-      this.delete(oldest);
-    }
-    if (this.#entries.size >= this.#max) this.#makeRoom(nowMs);
+    this.#dropEnded(nowMs);
+    if (this.#entries.size >= this.#max) this.#cutOldest();
     this.#entries.set(key, { value, untilMs });
+  }
+
+  /** How many keys more there is room for without cutting an entry short. */
+  roomAt(nowMs: number): number {
+    this.#dropEnded(nowMs);
+    return this.#max - this.#entries.size;
   }
 
   delete(key: string): void {
@@ -59,16 +61,22 @@ export class ExpiringMap<T> {
     for (const key of [...this.#entries.keys()]) this.delete(key);
   }
 
-  #makeRoom(nowMs: number): void {
-    if (this.#untilSweep <= 0) {
-      this.#untilSweep = Math.ceil(this.#max / 10);
-      for (const [key, entry] of this.#entries) if (entry.untilMs <= nowMs) this.delete(key);
-    }
-    if (this.#entries.size < this.#max) return;
+  /** Those at the front, and where the map is full now and then all of them. */
+  #dropEnded(nowMs: number): void {
+    this.#untilSweep -= 1;
     for (const [oldest, entry] of this.#entries) {
-      if (entry.untilMs > nowMs) this.#cutShort += 1;
+      if (entry.untilMs > nowMs) break;
       this.delete(oldest);
-      return;
     }
+    if (this.#entries.size < this.#max || this.#untilSweep > 0) return;
+    this.#untilSweep = Math.ceil(this.#max / 10);
+    for (const [key, entry] of this.#entries) if (entry.untilMs <= nowMs) this.delete(key);
+  }
+
+  #cutOldest(): void {
+    const [oldest] = this.#entries.keys();
+    if (oldest === undefined) return;
+    this.#cutShort += 1;
+    this.delete(oldest);
   }
 }

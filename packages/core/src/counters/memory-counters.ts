@@ -31,9 +31,9 @@ export interface MemoryCountersOptions {
   readonly maxCounters?: number;
   /** How many bytes they may take. Absent: 256 MiB. */
   readonly maxBytes?: number;
-  /** How many request ids, and how many receipts, are remembered at most. Absent: 100 000 of each. */
+  /** How many request ids, receipts, and counters that are leased from here, are remembered at most. Absent: 100 000 of each. */
   readonly maxIds?: number;
-  /** Hears of every decision. Absent: nobody does. */
+  /** Hears of every decision; made with the same clock. Absent: nobody does. */
   readonly hotKeys?: HotKeys | undefined;
 }
 
@@ -256,7 +256,7 @@ export class MemoryCounters implements CentralCounters {
 
   /** As much as fits every window, and half of what the ledgers leave of each allowance. */
   #grantable(limits: readonly ResolvedLimit[], want: number, nowMs: number): number {
-    if (!limits.every(isLeasable)) return 0;
+    if (!limits.every(isLeasable) || !this.#ledgers.hasRoom(limits, this.#ledgerOriginMs + nowMs)) return 0;
     let most = want;
     for (const limit of limits) {
       const room = allowanceOf(limit) - this.#ledgers.unspent(limit, this.#ledgerOriginMs + nowMs);

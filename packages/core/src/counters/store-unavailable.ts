@@ -23,14 +23,17 @@ export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
   readonly code: ErrorCode = "store_unavailable";
   readonly reason: StoreUnavailableReason;
+  /** False where it is certain that nothing was asked of the store, or that it did nothing. */
+  readonly mayBeDone: boolean;
 
   constructor(
     reason: StoreUnavailableReason,
     message: string = messages[reason],
-    options?: { readonly cause?: unknown },
+    options: { readonly cause?: unknown; readonly mayBeDone?: boolean } = {},
   ) {
-    super(message, options);
+    super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.reason = reason;
+    this.mayBeDone = options.mayBeDone ?? true;
   }
 }
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ManualClock } from "../clock.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
 import { compileTestLimit, windowOf } from "../testing/test-limit.ts";
-import { HotKeys, maxNames, maxSubjectLength } from "./hot-keys.ts";
+import { HotKeys, maxDeniedNames, maxNames, maxSubjectLength } from "./hot-keys.ts";
 
 const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, 1000)], policy: "api" });
 const hash: Hash64 = { lo: 0, hi: 0 };
@@ -229,6 +229,43 @@ describe("hot keys", () => {
     expect(hot.top({ by: "rate", count: 1 }).map(({ subject }) => subject)).toEqual(["customer"]);
   });
 
+  it("tell who is denied most also where more ask more often than there are names", () => {
+    const { clock, hot } = open();
+    // Each in a set of its own.
+    const noteAt = (lo: number, subject: string, times: number, denied: boolean): void => {
+      for (let i = 0; i < times; i++) {
+        hot.note(limit, subject, lo, 7);
+        if (denied) hot.noteDenied(lo, 7);
+      }
+    };
+    for (let second = 0; second < 4; second++) {
+      for (let i = 0; i < 2 * maxNames; i++) noteAt(i, `customer:${i}`, 100, false);
+      noteAt(3000, "attacker", 40, true);
+      noteAt(3001, "beginner", 20, true);
+      clock.advance(1000);
+    }
+    expect(hot.top({ by: "denials", count: 10 }).map(({ subject }) => subject)).toEqual(["attacker", "beginner"]);
+    // The names of the 128 that are denied most, and they take no place of those that ask most.
+    for (let second = 0; second < 3; second++) {
+      for (let i = 0; i < 2 * maxNames; i++) noteAt(i, `customer:${i}`, 400, false);
+      for (let i = 0; i < maxDeniedNames; i++) {
+        // More often asked for, and less often denied.
+        noteAt(2000 + i, `denied:${i}`, 8, true);
+        noteAt(2000 + i, `denied:${i}`, 100, false);
+      }
+      for (let i = maxDeniedNames; i < 2 * maxDeniedNames; i++) noteAt(2000 + i, `denied:${i}`, 64, true);
+      clock.advance(1000);
+    }
+    const denied = hot.top({ by: "denials", count: 1000 }).map(({ subject }) => Number(subject.slice(7)));
+    expect(denied).toHaveLength(maxDeniedNames);
+    expect(Math.min(...denied)).toBe(maxDeniedNames);
+    const asked = hot.top({ by: "rate", count: 1000 }).filter(({ subject }) => subject.startsWith("customer"));
+    expect(asked).toHaveLength(maxNames);
+    clock.advance(60_000);
+    expect(hot.top({ by: "denials", count: 1 })).toEqual([]);
+    expect(hot.named).toBe(0);
+  });
+
   it("tell the rate of all counters together, also of those that they forgot", () => {
     const { clock, hot, note } = open();
     for (let second = 0; second < 8; second++) {
@@ -266,6 +303,23 @@ describe("hot keys", () => {
     clock.advance(4000);
     note("small", 32);
     expect(hot.top({ by: "rate", count: 1 }).map(({ subject }) => subject)).toEqual(["small"]);
+  });
+
+  it("give a place that became free, and take it back for who is hotter than who got it", () => {
+    const { hot } = open();
+    const noteAt = (lo: number, hi: number, subject: string, times: number): void => {
+      for (let i = 0; i < times; i++) hot.note(limit, subject, lo, hi);
+    };
+    for (let lo = 0; lo < maxNames; lo++) noteAt(lo, 1, `early:${lo}`, 200);
+    // Four in the set of the first, which loses its entry and its name to the last of them.
+    for (const hi of [2, 3, 4]) noteAt(0, hi, `other:${hi}`, 210);
+    noteAt(0, 5, "weak", 2);
+    const subjects = (): string[] => hot.top({ by: "rate", count: 300 }).map(({ subject }) => subject);
+    expect(subjects()).toContain("weak");
+    expect(subjects()).not.toContain("early:0");
+    noteAt(3000, 1, "stronger", 16);
+    expect(subjects()).toContain("stronger");
+    expect(subjects()).not.toContain("weak");
   });
 
   it("name what comes after all of it was forgotten", () => {
@@ -342,7 +396,7 @@ describe("hot keys", () => {
     const before = used();
     fill(100, 100_000);
     expect(hot.named).toBe(maxNames);
-    expect(hot.bytes).toBeLessThan(450_000);
+    expect(hot.bytes).toBeLessThan(550_000);
     // Each text has 4 000 units: 256 of them held on to by a slice would be a megabyte.
     expect(used() - before).toBeLessThan(500_000);
   });

@@ -23,7 +23,7 @@ export interface HotKeysOptions {
 export interface TopOptions {
   /** By which rate they are ordered, and taken. */
   readonly by: "rate" | "denials";
-  /** How many at most; never more than `maxNames`. */
+  /** How many at most; never more than there are names. */
   readonly count: number;
 }
 
@@ -49,12 +49,13 @@ const mostHalvings = 30;
 /** What another name has to be beaten by, so that counters of one rate do not take it from each other in turns. */
 const nameMargin = 1.25;
 
-/** Of how many counters the names are kept. */
+/** Of how many counters the names are kept because they are asked for most, and of how many more because they are denied most. */
 export const maxNames = 256;
+export const maxDeniedNames = 128;
 export const maxSubjectLength = 256;
 
 /**
- * The counters that are asked for most, and denied most, in 300 KB and 256 names, whatever the number of counters there are.
+ * The counters that are asked for most, and denied most, in 300 KB and 384 names, whatever the number of counters there are.
  *
  * **Counting.** Space-Saving, in 4 096 sets of 4 entries, or as many sets as one says; the set is chosen by a counter's seeded hash, which nobody can steer. A
  * counter that is known counts one up. One that is not replaces the entry with the smallest count of its set, and takes over that
@@ -78,6 +79,7 @@ export const maxSubjectLength = 256;
  *
  * **Names** are kept of at most 256 counters. One is considered for a name whenever what is surely its own, count − error, passes
  * a power of two, which a steady rate does once in a second; it gets a free place, or that of the least, if it has a quarter more.
+ * One that gets none so, because others are asked for more often, may have one of 128 by its denials, in the same way.
  */
 export class HotKeys {
   readonly #clock: Clock;
@@ -86,11 +88,10 @@ export class HotKeys {
   /** The place of an entry's name, and 1; 0: it has none. By the word that its tag is in, divided by 4. */
   readonly #placeOf: Uint16Array;
   /** Names by their place: the entry's tag word, and −1 for a free place. */
-  readonly #tagAtOf = new Int32Array(maxNames).fill(-1);
-  readonly #names: (Name | undefined)[] = new Array(maxNames).fill(undefined);
-  #named = 0;
-  /** No named counter surely has less than this: it grows with them, and is looked for only when it seems to be beaten. */
-  #leastNamed = 0;
+  readonly #tagAtOf = new Int32Array(maxNames + maxDeniedNames).fill(-1);
+  readonly #names: (Name | undefined)[] = new Array(maxNames + maxDeniedNames).fill(undefined);
+  readonly #byRate: Places = { from: 0, to: maxNames, named: 0, least: 0 };
+  readonly #byDenials: Places = { from: maxNames, to: maxNames + maxDeniedNames, named: 0, least: 0 };
   #halvedAtMs: number;
 
   constructor(options: HotKeysOptions = {}) {
@@ -106,13 +107,13 @@ export class HotKeys {
 
   /** What the sketch takes at most, with its names. */
   get bytes(): number {
-    const nameBytes = maxNames * (2 * maxSubjectLength + 64);
+    const nameBytes = this.#names.length * (2 * maxSubjectLength + 64);
     return this.#table.byteLength + this.#placeOf.byteLength + this.#tagAtOf.byteLength + nameBytes;
   }
 
   /** Of how many counters a name is known. */
   get named(): number {
-    return this.#named;
+    return this.#byRate.named + this.#byDenials.named;
   }
 
   /**
@@ -163,7 +164,7 @@ export class HotKeys {
     const perUnit = this.#perUnit(nowMs);
     const table = this.#table;
     const found: { readonly at: number; readonly name: Name; readonly weight: number }[] = [];
-    for (let place = 0; place < maxNames; place++) {
+    for (let place = 0; place < this.#tagAtOf.length; place++) {
       const at = this.#tagAtOf[place]!;
       if (at < 0) continue;
       const weight = by === "rate" ? this.#ownAt(at) : table[at + deniedAt]!;
@@ -232,28 +233,45 @@ export class HotKeys {
 
   #considerName(limit: CompiledLimit, subject: string, at: number, own: number): void {
     if (this.#placeOf[entryOf(at)] !== 0) return;
-    let place = -1;
-    if (this.#named < maxNames) place = this.#tagAtOf.indexOf(-1);
-    else {
-      if (own < this.#leastNamed * nameMargin) return;
-      place = this.#findLeastNamed();
-      if (own < this.#leastNamed * nameMargin) return;
-      this.#forgetName(this.#tagAtOf[place]!);
-    }
+    let place = this.#findPlace(this.#byRate, own);
+    const denied = this.#table[at + deniedAt]!;
+    if (place < 0 && denied > 0) place = this.#findPlace(this.#byDenials, denied);
+    if (place < 0) return;
     this.#placeOf[entryOf(at)] = place + 1;
     this.#tagAtOf[place] = at;
     this.#names[place] = { policy: limit.policy.id, scope: limit.scope, subject: cut(subject) };
-    this.#named += 1;
-    if (own < this.#leastNamed) this.#leastNamed = own;
   }
 
-  #findLeastNamed(): number {
-    let least = 0;
-    for (let place = 1; place < maxNames; place++) {
-      if (this.#ownAt(this.#tagAtOf[place]!) < this.#ownAt(this.#tagAtOf[least]!)) least = place;
+  /** A place for who has so much: a free one, or that of who has the least. −1 where there is none. */
+  #findPlace(places: Places, weight: number): number {
+    let place = -1;
+    if (places.named < places.to - places.from) place = this.#tagAtOf.indexOf(-1, places.from);
+    else {
+      if (weight < places.least * nameMargin) return -1;
+      place = this.#findLeast(places);
+      if (weight < places.least * nameMargin) return -1;
+      this.#forgetName(this.#tagAtOf[place]!);
     }
-    this.#leastNamed = this.#ownAt(this.#tagAtOf[least]!);
+    places.named += 1;
+    if (weight < places.least) places.least = weight;
+    return place;
+  }
+
+  #findLeast(places: Places): number {
+    let least = places.from;
+    places.least = this.#weightAt(places, least);
+    for (let place = places.from + 1; place < places.to; place++) {
+      const weight = this.#weightAt(places, place);
+      if (weight >= places.least) continue;
+      least = place;
+      places.least = weight;
+    }
     return least;
+  }
+
+  #weightAt(places: Places, place: number): number {
+    const at = this.#tagAtOf[place]!;
+    return places === this.#byRate ? this.#ownAt(at) : this.#table[at + deniedAt]!;
   }
 
   #forgetName(at: number): void {
@@ -262,7 +280,8 @@ export class HotKeys {
     this.#placeOf[entryOf(at)] = 0;
     this.#tagAtOf[place] = -1;
     this.#names[place] = undefined;
-    this.#named -= 1;
+    const places = place < maxNames ? this.#byRate : this.#byDenials;
+    places.named -= 1;
   }
 
   /** Halves everything once for each second that has passed. Where the clock stepped back, a second begins anew. */
@@ -289,7 +308,7 @@ export class HotKeys {
       }
     }
     // A count is cut off and its error rounded up: their difference may be less than the half of what it was by one.
-    this.#leastNamed = (this.#leastNamed >> times) - 1;
+    for (const places of [this.#byRate, this.#byDenials]) places.least = (places.least >> times) - 1;
   }
 
   #empty(at: number): void {
@@ -300,6 +319,15 @@ export class HotKeys {
     table[at + errorAt] = 0;
     table[at + deniedAt] = 0;
   }
+}
+
+/** A range of places, for the names of those that have most of one thing. */
+interface Places {
+  readonly from: number;
+  readonly to: number;
+  named: number;
+  /** Nobody who is named here has less: it grows with them, and is looked for only when it seems to be beaten. */
+  least: number;
 }
 
 interface Name {

@@ -25,7 +25,8 @@ export function allowanceOf({ limit, windows }: Pick<ResolvedLimit, "limit" | "w
   for (const { source } of windows) smallest = Math.min(smallest, source.limit);
   if (windows.length === 0) return 0;
   // 29 % of 100 are 29, and not the 28.999… of binary fractions.
-  return Math.floor(Number((limit.policy.maxOvershoot * smallest).toPrecision(12)));
+  const share = Math.floor(Number((limit.policy.maxOvershoot * smallest).toPrecision(12)));
+  return Math.min(share, maxUnits);
 }
 
 /** Leases of fewer units than this are not worth their calls, unless a policy asks for them. */

@@ -1,6 +1,7 @@
 import type { LeaseAsk } from "../counters/counter-store.ts";
 import { SluiceError } from "../errors.ts";
 import { maxHoldMs, maxUnits } from "./allowance.ts";
+import type { LeaseTimes } from "./lease.ts";
 
 /** Throws `invalid_request`, naming the field, where an ask makes no sense. */
 export function checkLeaseAsk({ want, holdMs, settled }: LeaseAsk): void {
@@ -11,6 +12,13 @@ export function checkLeaseAsk({ want, holdMs, settled }: LeaseAsk): void {
   checkWhole("settled.spent", settled.spent, 0, Number.MAX_SAFE_INTEGER);
   checkWhole("settled.kept", settled.kept, 0, maxUnits);
   checkWhole("settled.returned", settled.returned, 0, maxUnits);
+}
+
+/** The same where what is asked for would never make sense. */
+export function checkLeaseTimes({ refreshMs, leaseMs, staleMs }: LeaseTimes): void {
+  checkWhole("refreshMs", refreshMs, 1, maxHoldMs);
+  checkWhole("leaseMs", leaseMs, 1, maxHoldMs);
+  checkWhole("staleMs", staleMs, 0, maxHoldMs - leaseMs);
 }
 
 function checkWhole(name: string, value: number, least: number, most: number): void {

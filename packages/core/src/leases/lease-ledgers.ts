@@ -6,7 +6,10 @@ type Ledger = Map<number, number>;
 
 type Of = Pick<ResolvedLimit, "limit" | "subject">;
 
-/** What is granted and unspent, by limit and subject: a ledger each, bounded in number. Times are those of epochs. */
+/**
+ * What is granted and unspent, by limit and subject: a ledger each, bounded in number. Where there are as many as there may be, none
+ * is forgotten for another: nothing more is granted, and what was never heard of is not kept. Times are those of epochs.
+ */
 export class LeaseLedgers {
   readonly #ledgers: ExpiringMap<Ledger>;
 
@@ -20,7 +23,14 @@ export class LeaseLedgers {
     return units;
   }
 
+  /** Whether there is room for the ledgers of all of these. */
+  hasRoom(limits: readonly Of[], nowMs: number): boolean {
+    const fresh = limits.filter((of) => this.#ledgers.find(nameOf(of), nowMs) === undefined);
+    return fresh.length === 0 || fresh.length <= this.#ledgers.roomAt(nowMs);
+  }
+
   add(of: Of, epoch: number, units: number, nowMs: number): void {
+    if (!this.hasRoom([of], nowMs)) return;
     const ledger: Ledger = new Map();
     for (const [known, held] of this.#find(of, nowMs)) if (known > nowMs && held > 0) ledger.set(known, held);
     ledger.set(epoch, (ledger.get(epoch) ?? 0) + units);

@@ -4,6 +4,8 @@ export interface Hashed {
   readonly hi: number;
 }
 
+const leastSlots = 16;
+
 /**
  * Things by their 64-bit hash, bounded in number: open addressing, at most half full. Finding allocates nothing, and every check
  * of counters that may be leased begins with it.
@@ -11,11 +13,14 @@ export interface Hashed {
 export class LeaseTable<T extends Hashed> {
   readonly #max: number;
   #slots: (T | undefined)[];
+  /** Half of the hashes of what is in the slots: most of what is not looked for is told by it, without being touched. */
+  #los: Int32Array;
   #size = 0;
 
   constructor(max: number) {
     this.#max = max;
-    this.#slots = emptySlots(16);
+    this.#slots = emptySlots(leastSlots);
+    this.#los = new Int32Array(leastSlots);
   }
 
   get size(): number {
@@ -27,10 +32,12 @@ export class LeaseTable<T extends Hashed> {
   }
 
   find(lo: number, hi: number): T | undefined {
-    const slots = this.#slots;
-    const mask = slots.length - 1;
+    const los = this.#los;
+    const mask = los.length - 1;
     for (let at = lo & mask; ; at = (at + 1) & mask) {
-      const one = slots[at];
+      const known = los[at]!;
+      if (known !== lo && known !== 0) continue;
+      const one = this.#slots[at];
       if (one === undefined) return undefined;
       if (one.lo === lo && one.hi === hi) return one;
     }
@@ -51,18 +58,19 @@ export class LeaseTable<T extends Hashed> {
       if (slots[hole] === undefined) return;
       hole = (hole + 1) & mask;
     }
-    slots[hole] = undefined;
+    this.#clear(hole);
     this.#size -= 1;
     // What follows without a gap may have been looking for this very place.
     for (let at = (hole + 1) & mask; slots[at] !== undefined; at = (at + 1) & mask) {
       const moved = slots[at]!;
-      slots[at] = undefined;
+      this.#clear(at);
       this.#place(moved);
     }
   }
 
-  *[Symbol.iterator](): Generator<T> {
-    for (const one of [...this.#slots]) if (one !== undefined) yield one;
+  /** Nothing may be added or deleted meanwhile. */
+  forEach(look: (one: T) => void): void {
+    for (const one of this.#slots) if (one !== undefined) look(one);
   }
 
   /** One of several parts, all of which together are everything that stays where it is meanwhile. */
@@ -76,11 +84,18 @@ export class LeaseTable<T extends Hashed> {
     let at = one.lo & mask;
     while (this.#slots[at] !== undefined) at = (at + 1) & mask;
     this.#slots[at] = one;
+    this.#los[at] = one.lo;
+  }
+
+  #clear(at: number): void {
+    this.#slots[at] = undefined;
+    this.#los[at] = 0;
   }
 
   #grow(): void {
     const before = this.#slots;
     this.#slots = emptySlots(2 * before.length);
+    this.#los = new Int32Array(2 * before.length);
     for (const one of before) if (one !== undefined) this.#place(one);
   }
 }

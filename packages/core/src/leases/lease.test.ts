@@ -45,6 +45,17 @@ describe("a lease", () => {
     expect(ended.isDue(5000)).toBe(true);
   });
 
+  it("asks for more when what is left is less than one request takes, unless it could never be enough", () => {
+    const lease = holding(100);
+    expect(lease.spend(60, 2)).toBe(true);
+    expect(lease.isDue(2)).toBe(false);
+    expect(lease.spend(60, 2)).toBe(false);
+    expect(lease.isDue(2)).toBe(true);
+    const small = holding(100, 100);
+    expect(small.reserve(101, 2)).toBe(-1);
+    expect(small.isDue(2)).toBe(false);
+  });
+
   it("tells once what was spent, and what it keeps", () => {
     const lease = holding(10);
     lease.spend(8, 2);
@@ -136,6 +147,13 @@ describe("a lease", () => {
     expect(lease.spend(1, 3)).toBe(false);
     lease.granted({ granted: 0, epoch: 90_000 }, 4);
     expect(lease.giveBack(5)).toBeUndefined();
+  });
+
+  it("counts as lost what it gave back in a call without an answer", () => {
+    const lease = holding(10);
+    lease.giveBack(3);
+    lease.failed(4);
+    expect([lease.tokens, lease.lost]).toEqual([0, 10]);
   });
 
   it("gives nothing back that it may not speak of", () => {

@@ -33,17 +33,26 @@ const longestPauseMs = 1000;
  * It asks nobody and knows no clock. Who holds it sends what `ask` and `giveBack` say, and tells how that went.
  */
 export class Lease {
-  readonly #times: LeaseTimes;
-  /** The most that there is any use in wanting. */
-  #mostUseful: number;
+  // What every decision looks at stands first and close together, in whole numbers, which need no place of their own: among fifty thousand
+  // leases each further place is one more that the processor has to wait for.
   /** In hand, and known to the centre by `#epoch`. */
   #tokens = 0;
-  #reserved = 0;
-  /** Spent since the centre was told last. */
-  #spent = 0;
-  #epoch = 0;
   #holdEndsMs = 0;
   #strays = 0;
+  /** Spent since the centre was told last. */
+  #spent = 0;
+  /** What was asked for here, spent or not, since the rate was looked at last, and when that was. */
+  #demand = 0;
+  #demandMs: number;
+  #asking = false;
+  #notBeforeMs = 0;
+  /** So little in hand makes it time for the next call. */
+  #low = 0;
+  #leaseEndsMs: number;
+  readonly #times: LeaseTimes;
+  /** The most that there is any use in wanting. */
+  readonly #mostUseful: number;
+  #reserved = 0;
   #straysEndMs = 0;
   /** Counts the calls without an answer: what was reserved before one is not what is known after it. */
   #era = 0;
@@ -52,24 +61,17 @@ export class Lease {
   #asked = 0;
   #toldSpent = 0;
   #toldReturned = 0;
-  #asking = false;
-  #leaseEndsMs: number;
-  #notBeforeMs = 0;
   #pauseMs = firstPauseMs;
   /** In hand after the last grant. */
   #size = 0;
-  /** So little in hand makes it time for the next call. */
-  #low = 0;
-  /** How long calls take, smoothed. */
-  #tripMs = 0;
   #want: number;
-  /** What was asked for here, spent or not, since the rate was looked at last. */
-  #demand = 0;
-  #demandSinceMs: number;
-  #demandMs: number;
-  #perMs: number;
   #lost = 0;
   #unanswered = false;
+  #epoch = 0;
+  /** How long calls take, smoothed. */
+  #tripMs = 0;
+  #demandSinceMs: number;
+  #perMs: number;
 
   constructor(times: LeaseTimes, mostUseful: number, perSecond: number, nowMs: number) {
     this.#times = times;
@@ -77,8 +79,8 @@ export class Lease {
     this.#perMs = perSecond / 1000;
     this.#want = this.#sizeFor(this.#perMs);
     this.#demandSinceMs = nowMs;
-    this.#demandMs = nowMs;
-    this.#leaseEndsMs = nowMs;
+    this.#demandMs = Math.floor(nowMs);
+    this.#leaseEndsMs = Math.floor(nowMs);
   }
 
   /** In hand and free to be spent. */
@@ -114,12 +116,6 @@ export class Lease {
     return this.#unanswered && nowMs >= this.#leaseEndsMs && this.spendable(nowMs) > 0;
   }
 
-  /** Of another limit than before: what is in hand stays as good as it was. */
-  resize(mostUseful: number): void {
-    this.#mostUseful = mostUseful;
-    this.#want = Math.max(Math.min(this.#want, mostUseful), 1);
-  }
-
   /** Whether the cost is in hand. */
   holds(cost: number, nowMs: number): boolean {
     if (this.#strays >= cost && nowMs < this.#straysEndMs) return true;
@@ -129,9 +125,9 @@ export class Lease {
   /** Whether the cost was in hand, and is spent now. */
   spend(cost: number, nowMs: number): boolean {
     this.#demand += cost;
-    this.#demandMs = nowMs;
+    this.#demandMs = Math.floor(nowMs);
     if (this.#strays > 0 && this.#spendStrays(cost, nowMs)) return true;
-    if (this.#tokens < cost || nowMs >= this.#holdEndsMs) return false;
+    if (this.#tokens < cost || nowMs >= this.#holdEndsMs) return this.#hasTooLittle(cost);
     this.#tokens -= cost;
     this.#spent += cost;
     return true;
@@ -140,9 +136,12 @@ export class Lease {
   /** Sets a cost aside until it is known whether it is spent. What is answered is for `settle`; −1: it was not in hand. */
   reserve(cost: number, nowMs: number): number {
     this.#demand += cost;
-    this.#demandMs = nowMs;
+    this.#demandMs = Math.floor(nowMs);
     if (this.#strays > 0 && this.#spendStrays(cost, nowMs)) return straysEra;
-    if (this.#tokens < cost || nowMs >= this.#holdEndsMs) return -1;
+    if (this.#tokens < cost || nowMs >= this.#holdEndsMs) {
+      this.#hasTooLittle(cost);
+      return -1;
+    }
     this.#tokens -= cost;
     this.#reserved += cost;
     return this.#era;
@@ -194,13 +193,13 @@ export class Lease {
     this.#unanswered = false;
     this.#tokens += granted;
     this.#epoch = this.#tokens + this.#reserved + this.#spent > 0 ? epoch : 0;
-    this.#holdEndsMs = this.#askedMs + this.#times.leaseMs + this.#times.staleMs;
-    this.#leaseEndsMs = this.#askedMs + this.#times.leaseMs;
+    this.#holdEndsMs = Math.floor(this.#askedMs + this.#times.leaseMs + this.#times.staleMs);
+    this.#leaseEndsMs = Math.floor(this.#askedMs + this.#times.leaseMs);
     this.#size = this.#tokens + this.#strays;
     this.#tripMs += (nowMs - this.#askedMs - this.#tripMs) / 4;
     // What is spent during two calls should still be in hand when the next is begun.
     const spentMeanwhile = Math.min(this.#perMs * 2 * this.#tripMs, this.#size * highShare);
-    this.#low = Math.max(this.#size * lowShare, spentMeanwhile);
+    this.#low = Math.floor(Math.max(this.#size * lowShare, spentMeanwhile));
     if (granted === 0) this.#want = Math.max(Math.floor(this.#want / 2), 1);
     if (granted >= Math.min(leastUseful, Math.ceil(this.#mostUseful / 4), this.#asked)) {
       this.#pauseMs = firstPauseMs;
@@ -211,6 +210,7 @@ export class Lease {
   /** The call was surely not carried out: what it told is still to be told. */
   callOff(nowMs: number): void {
     this.#asking = false;
+    this.#unanswered = true;
     this.#spent += this.#toldSpent;
     this.#tokens += this.#toldReturned;
     this.#pause(nowMs);
@@ -220,6 +220,8 @@ export class Lease {
   failed(nowMs: number): void {
     this.#asking = false;
     this.#unanswered = true;
+    // It may be back where it came from; nobody will ever know.
+    this.#lost += this.#toldReturned;
     this.#straysEndMs = this.#strays > 0 ? Math.min(this.#straysEndMs, this.#holdEndsMs) : this.#holdEndsMs;
     this.#strays += this.#tokens;
     this.#tokens = 0;
@@ -267,6 +269,12 @@ export class Lease {
     this.#era += 1;
   }
 
+  /** Less than one request takes is next to nothing, however much of the lease it is. */
+  #hasTooLittle(cost: number): false {
+    if (cost <= this.#mostUseful) this.#low = Math.max(this.#low, this.tokens);
+    return false;
+  }
+
   #spendStrays(cost: number, nowMs: number): boolean {
     if (this.#strays < cost || nowMs >= this.#straysEndMs) return false;
     this.#strays -= cost;
@@ -291,7 +299,7 @@ export class Lease {
   }
 
   #pause(nowMs: number): void {
-    this.#notBeforeMs = nowMs + this.#pauseMs;
+    this.#notBeforeMs = Math.ceil(nowMs + this.#pauseMs);
     this.#pauseMs = Math.min(this.#pauseMs * 2, longestPauseMs);
   }
 }

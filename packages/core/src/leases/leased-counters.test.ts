@@ -13,6 +13,7 @@ class Centre extends MemoryCounters {
   away = false;
   takes = 0;
   asks: LeaseAsk[] = [];
+  askedBy: ResolvedLimit[] = [];
 
   override take(...args: Parameters<MemoryCounters["take"]>): TakeAnswer {
     this.takes += 1;
@@ -22,6 +23,7 @@ class Centre extends MemoryCounters {
 
   override lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): LeaseAnswer {
     this.asks.push(ask);
+    this.askedBy.push(limits[0]!);
     if (this.away) throw new StoreUnavailable("storage_unavailable");
     return super.lease(limits, ask);
   }
@@ -274,6 +276,30 @@ describe("leased counters", () => {
     expect(store.stats.lost).toBeGreaterThan(0);
   });
 
+  it("tell a centre that was surely not asked what they would have told it, when it is back", async () => {
+    const limit = pinned({ windows: [windowOf(10_000, 3_600_000)] });
+    const under = await leasing(limit);
+    const { store, centre } = under;
+    const lease = centre.lease.bind(centre);
+    const asks: LeaseAsk[] = [];
+    Object.assign(centre, {
+      lease: (limits: readonly ResolvedLimit[], ask: LeaseAsk) => {
+        asks.push(ask);
+        if (asks.length < 3) throw new StoreUnavailable("storage_unavailable", undefined, { mayBeDone: false });
+        return lease(limits, ask);
+      },
+    });
+    while (asks.length < 3) {
+      await store.take([limit]);
+      await under.pass(10);
+    }
+    const told = asks.map(({ settled: one }) => one!.spent);
+    expect(told[2]).toBeGreaterThanOrEqual(told[0]!);
+    await store.drain();
+    expect(centre.lease([limit], { want: 0, holdMs: 1 })).toMatchObject({ unspent: 0 });
+    expect(store.stats.lost).toBe(0);
+  });
+
   it("remember request ids on this node, and at the centre what was asked there", async () => {
     const limit = pinned();
     const { store, centre } = await leasing(limit);
@@ -375,6 +401,153 @@ describe("leased counters", () => {
     expect(store.stats.leases).toBe(0);
   });
 
+  it("give back after an edit what the units were worth when they were granted", async () => {
+    const before = pinned({ name: "n" });
+    const { store, centre } = await leasing(before);
+    const edited = pinned({ name: "n", windows: [windowOf(100, 1000)], counters: "auto" });
+    await store.take([edited]);
+    await settled();
+    const ask = centre.asks.at(-1)!;
+    expect(ask.settled?.returned).toBeGreaterThan(0);
+    expect(centre.askedBy.at(-1)!.windows).toBe(before.windows);
+    // One was taken at 10 ms. What came before it, at 0.1 ms each, has passed.
+    expect(centre.read(edited)[0]!.state.aheadMs).toBe(10);
+  });
+
+  it.each<[string, Partial<TestLimit>]>([
+    ["to exact counters", { counters: "exact" }],
+    ["to a limit that may be blocked", { blockable: true }],
+    ["to another limit with the same allowance", { windows: [windowOf(5000, 1000, 10_000)], maxOvershoot: 0.2 }],
+    ["to another burst", { windows: [windowOf(10_000, 1000, 5000)] }],
+    ["to another length", { windows: [windowOf(10_000, 2000)] }],
+  ])("give everything back after an edit %s", async (_, edit) => {
+    const { store, centre } = await leasing(pinned({ name: "n" }));
+    const { tokens, local } = store.stats;
+    await store.take([pinned({ name: "n", ...edit })]);
+    await settled();
+    expect(store.stats).toMatchObject({ local, returned: tokens });
+    expect(centre.asks.filter(({ want }) => want === 0)).toHaveLength(1);
+  });
+
+  it("put back what was set aside where another limit is denied here", async () => {
+    const limit = pinned();
+    const { store, pass } = await leasing(limit);
+    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 60_000)] }), "v");
+    for (let i = 0; i < 3; i++) {
+      await store.take([limit, scarce], { details: true });
+      await pass(1);
+    }
+    const { tokens, spent } = store.stats;
+    expect(tokens).toBeGreaterThan(3);
+    for (let i = 0; i < 3; i++) expect((await store.take([limit, scarce])).taken).toBe(false);
+    expect(store.stats).toMatchObject({ denials: 3, tokens, spent });
+    await store.drain();
+    expect(store.stats).toMatchObject({ tokens: 0, returned: tokens, lost: 0 });
+  });
+
+  it("give a few back at a time where many cool at once", async () => {
+    const { store, pass } = open();
+    for (let i = 0; i < 7000; i++) await store.take([pinned({}, `u${i}`)]);
+    await pass(5000);
+    let { leases } = store.stats;
+    for (let sweeps = 0; sweeps < 40; sweeps++) {
+      await pass(100);
+      expect(leases - store.stats.leases).toBeLessThanOrEqual(500);
+      ({ leases } = store.stats);
+    }
+    expect(leases).toBe(0);
+  });
+
+  it("spend nothing that was leased for one tier by another, and leave it to the first", async () => {
+    const pro = pinned();
+    const { store, centre } = await leasing(pro);
+    const { tokens } = store.stats;
+    const { takes, asks } = centre;
+    const free = { ...pro, windows: compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, 1000)] }).windows };
+    await store.take([free]);
+    await store.takeOne(free.limit, free.windows, "u", 1, undefined);
+    expect(centre.takes).toBe(takes + 2);
+    expect([store.stats.tokens, centre.asks.length]).toEqual([tokens, asks.length]);
+    await store.take([pro]);
+    expect(store.stats.tokens).toBe(tokens - 1);
+  });
+
+  it("tell of a limit that was edited how it stands now, when they are only asked to look", async () => {
+    const { store, centre } = await leasing(pinned());
+    const edited = pinned({ windows: [windowOf(100, 1000)] });
+    expect((await store.peek([edited])).outcomes).toEqual(centre.peek([edited]).outcomes);
+    expect(store.stats.leases).toBe(1);
+  });
+
+  it("look as they would take, also where one limit is held here and used up at the centre", async () => {
+    const limit = pinned({ algorithm: "fixed_window", windows: [windowOf(1000, 3_600_000)] });
+    const user = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, 60_000)] }), "u");
+    const { store, centre } = await leasing(limit);
+    centre.charge([{ ...limit, cost: 1000 }]);
+    for (const asked of [
+      [limit, user],
+      [user, limit],
+    ]) {
+      const looked = await store.peek(asked);
+      expect(looked.taken).toBe(false);
+      expect(looked.outcomes.map(({ fits, window }) => [fits, window])).toEqual(
+        asked.map(({ windows }) => ["now", windows[0]]),
+      );
+    }
+    expect((await store.take([limit, user])).taken).toBe(true);
+  });
+
+  it("tell how a fixed window stands after it has ended", async () => {
+    const limit = pinned({ algorithm: "fixed_window", windows: [windowOf(1000, 2000)] });
+    const { store, clock } = await leasing(limit);
+    clock.advance(2000);
+    expect((await store.take([limit])).outcomes[0]).toMatchObject({ remaining: 1000, resetAfterMs: 0 });
+  });
+
+  it("tell the centre's time, also where several limits are denied here", async () => {
+    const clock = new ManualClock(conversationStartMs, 1000);
+    const centre = new MemoryCounters({ clock: new ManualClock(conversationStartMs + 3_600_000) });
+    const store = new LeasedCounters(centre, { clock });
+    const scarce = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 60_000)] }), "u");
+    const both = [scarce, pinned({ policy: "other", counters: "auto" })];
+    for (let i = 0; i < 2; i++) await store.take(both);
+    clock.advance(10);
+    const denied = await store.take(both);
+    expect(store.stats.denials).toBe(1);
+    expect(denied).toMatchObject({ taken: false, atMs: conversationStartMs + 3_600_010 });
+  });
+
+  it("know an id again that the centre heard of first, with a receipt or without", async () => {
+    const limit = pinned();
+    const { store } = await leasing(limit);
+    const asked = { id: "r1", fingerprint: "f" };
+    expect((await store.take([limit], { ...asked, receipt: true })).receipt).toBeDefined();
+    expect(await store.take([limit], asked)).toMatchObject({ taken: true, replayed: true });
+    expect((await store.take([limit], { ...asked, id: "r2" })).receipt).toBeUndefined();
+    expect(await store.take([limit], { ...asked, id: "r2", receipt: true })).toMatchObject({ replayed: true });
+    expect(() => store.take([limit], { id: "r2", fingerprint: "other" })).toThrow(/r2/);
+  });
+
+  it("tell of every decision and denial who is hot, with an id or a receipt too", async () => {
+    const { store } = open();
+    const limit = resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 60_000)] }), "u");
+    for (let i = 0; i < 4; i++) await store.take([limit], { id: `r${i}` });
+    for (let i = 0; i < 3; i++) await store.take([limit], { receipt: true });
+    const [key] = store.hotKeys.top({ by: "denials", count: 1 });
+    expect(key).toMatchObject({ subject: "u" });
+    expect(key!.deniedPerSecond / key!.perSecond).toBeCloseTo(6 / 7, 3);
+  });
+
+  it.each([
+    ["leaseMs", { leaseMs: 0.5 }],
+    ["leaseMs", { leaseMs: Number.NaN }],
+    ["staleMs", { staleMs: -1 }],
+    ["staleMs", { leaseMs: 60_000, staleMs: 24 * 60 * 60 * 1000 }],
+    ["refreshMs", { refreshMs: 0 }],
+  ])("refuse a %s that no centre would grant anything by", (name, options) => {
+    expect(() => open(options)).toThrow(name);
+  });
+
   it("say in a reading what is held here", async () => {
     const limit = pinned();
     const { store } = await leasing(limit);
@@ -419,6 +592,23 @@ describe("a limiter on leased counters", () => {
     expect(() => limiter.checkSync(request)).toThrow(/checkSync/);
     await limiter.close();
   });
+});
+
+it("a subject whose requests come by two tiers in turn gets no more of either than the limit and its allowance", async () => {
+  const clock = new ManualClock(conversationStartMs, 1000);
+  const counters = new LeasedCounters(new MemoryCounters({ clock }), { clock, callLater: () => () => undefined });
+  const limits = [{ by: ["user"], windows: ["1000/s"], tiers: { pro: { windows: ["100000/s"] } } }];
+  const limiter = createLimiter({ clock, counters, policies: { policies: [{ id: "api", limits }] } });
+  const allowed = { free: 0, pro: 0 };
+  for (let ms = 0; ms < 500; ms++) {
+    for (const tier of ["pro", "free", "pro", "free", "pro", "free", "pro", "free"] as const) {
+      if ((await limiter.check({ dimensions: { user: "u", tier } })).allowed) allowed[tier] += 1;
+      await settled();
+    }
+    clock.advance(1);
+  }
+  expect(allowed.free).toBeLessThanOrEqual(1000 + 500 + 10);
+  expect(counters.stats.local).toBeGreaterThan(0);
 });
 
 describe("a limiter that is asked for a lease", () => {

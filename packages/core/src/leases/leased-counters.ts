@@ -1,4 +1,3 @@
-import { queuePosition } from "../algorithms/arrival.ts";
 import { type CallLater, type Clock, callLater, systemClock } from "../clock.ts";
 import type {
   CentralCounters,
@@ -18,11 +17,11 @@ import { type Hash64, hashText } from "../counters/hash.ts";
 import { idempotencyConflict } from "../counters/idempotency-conflict.ts";
 import { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
-import { allowanceOf, isLeasable, leastAllowanceOf } from "./allowance.ts";
-import { Heat } from "./heat.ts";
-import { Lease, type LeaseTimes } from "./lease.ts";
-import { LeaseTable } from "./lease-table.ts";
-import { LocalDenials } from "./local-denials.ts";
+import { isLeasable } from "./allowance.ts";
+import { checkLeaseTimes } from "./check-lease-ask.ts";
+import { HeldLeases, type HeldLeasesStats } from "./held-leases.ts";
+import { isAlike, type LeasedCounter } from "./leased-counter.ts";
+import { type LocalDenial, LocalDenials } from "./local-denials.ts";
 
 export interface LeasedCountersOptions {
   /** False: everything is decided at the centre, and hot keys are only watched. */
@@ -49,52 +48,17 @@ export interface LeasedCountersOptions {
   readonly callLater?: CallLater | undefined;
 }
 
-/** Numbers that only grow, but for the first three. */
-export interface LeasedCountersStats {
-  /** Counters that are leased, units in hand, and leases that are over and still spent, because the centre does not answer. */
-  readonly leases: number;
-  readonly tokens: number;
-  readonly stale: number;
+export interface LeasedCountersStats extends HeldLeasesStats {
   /** Decisions by what was in hand, by denials that were repeated, and by the centre. */
   readonly local: number;
   readonly denials: number;
   readonly central: number;
-  /** Calls for leases that are over: all of them, those that were granted nothing, and those without an answer. */
-  readonly fetches: number;
-  readonly refused: number;
-  readonly failed: number;
-  /** Units: granted, spent, given back, and ended unspent. */
-  readonly granted: number;
+  /** Units that were spent here. */
   readonly spent: number;
-  readonly returned: number;
-  readonly lost: number;
 }
 
-/** Every lease is looked at once a second, a tenth of them at a time. */
-const sweepEveryMs = 100;
-const sweepParts = 10;
 const defaultIdTtlMs = 10 * 60 * 1000;
 const drainWithinMs = 2000;
-const callsTogether = 500;
-
-/** One counter that is leased: all windows of one limit, for one subject. */
-interface LeasedCounter {
-  readonly lo: number;
-  readonly hi: number;
-  readonly subject: string;
-  limit: CompiledLimit;
-  windows: readonly CompiledWindow[];
-  readonly lease: Lease;
-  /** What the centre said last, when it was asked, and what time it was there. */
-  outcome: LimitOutcome | undefined;
-  heardMs: number;
-  atMs: number;
-  /** What it has lost so far, as it was counted. */
-  lostCounted: number;
-  /** The call that is on its way. */
-  calling: Promise<void> | undefined;
-  gone: boolean;
-}
 
 /** A leased counter that something is set aside of for one request. */
 interface Reserved {
@@ -103,9 +67,10 @@ interface Reserved {
   readonly era: number;
 }
 
-/** An id whose request was decided here; or, where there is no answer, at the centre, which remembers it. */
+/** An id whose request was decided here; or, where there is no answer, at the centre, which remembers it. What it is bound to is hashed. */
 interface KnownId {
-  readonly fingerprint: string;
+  readonly fingerprintLo: number;
+  readonly fingerprintHi: number;
   readonly answer: TakeAnswer | undefined;
 }
 
@@ -121,65 +86,39 @@ export class LeasedCounters implements CentralCounters {
   readonly hotKeys: HotKeys;
   readonly #centre: CentralCounters;
   readonly #clock: Clock;
-  readonly #callLater: CallLater;
-  readonly #times: LeaseTimes;
-  readonly #hotPerSecond: number;
-  readonly #coolPerSecond: number;
-  readonly #table: LeaseTable<LeasedCounter>;
-  readonly #heat: Heat;
+  readonly #held: HeldLeases;
   readonly #denials: LocalDenials;
   readonly #ids: ExpiringMap<KnownId>;
   readonly #hash: Hash64 = { lo: 0, hi: 0 };
-  readonly #counts = {
-    local: 0,
-    denials: 0,
-    central: 0,
-    fetches: 0,
-    refused: 0,
-    failed: 0,
-    granted: 0,
-    spent: 0,
-    returned: 0,
-    lost: 0,
-  };
+  readonly #counts = { local: 0, denials: 0, central: 0, spent: 0 };
   #one: OneOutcome | undefined;
-  #leasing: boolean;
-  #cancelSweep: (() => void) | undefined;
-  #sweepPart = 0;
-  #draining: Promise<void> | undefined;
 
   constructor(centre: CentralCounters, options: LeasedCountersOptions = {}) {
+    const { leasing = true, hotPerSecond = 1, refreshMs = 5000, leaseMs = 20_000, staleMs = 60_000 } = options;
+    const times = { refreshMs, leaseMs, staleMs };
+    checkLeaseTimes(times);
     this.#centre = centre;
     this.#clock = options.clock ?? systemClock;
-    this.#callLater = options.callLater ?? callLater;
-    this.#times = {
-      refreshMs: options.refreshMs ?? 5000,
-      leaseMs: options.leaseMs ?? 20_000,
-      staleMs: options.staleMs ?? 60_000,
-    };
-    this.#leasing = options.leasing ?? true;
-    this.#hotPerSecond = options.hotPerSecond ?? 1;
-    this.#coolPerSecond = options.coolPerSecond ?? this.#hotPerSecond / 4;
-    this.#table = new LeaseTable(options.maxLeases ?? 50_000);
-    this.#heat = new Heat(this.#clock.nowMs());
-    this.#denials = new LocalDenials(this.#leasing ? (options.maxDenialMs ?? 1000) : 0);
+    this.#held = new HeldLeases(centre, {
+      leasing,
+      times,
+      hotPerSecond,
+      coolPerSecond: options.coolPerSecond ?? hotPerSecond / 4,
+      maxLeases: options.maxLeases ?? 50_000,
+      clock: this.#clock,
+      callLater: options.callLater ?? callLater,
+    });
+    this.#denials = new LocalDenials(leasing ? (options.maxDenialMs ?? 1000) : 0);
     this.#ids = new ExpiringMap(options.maxIds ?? 100_000);
     this.hotKeys = options.hotKeys ?? new HotKeys({ clock: this.#clock });
   }
 
   get leases(): boolean {
-    return this.#leasing;
+    return this.#held.leasing;
   }
 
   get stats(): LeasedCountersStats {
-    const nowMs = this.#clock.nowMs();
-    let tokens = 0;
-    let stale = 0;
-    for (const leased of this.#table) {
-      tokens += leased.lease.spendable(nowMs);
-      if (leased.lease.isStale(nowMs)) stale += 1;
-    }
-    return { leases: this.#table.size, tokens, stale, ...this.#counts };
+    return { ...this.#held.stats, ...this.#counts };
   }
 
   takeOne(
@@ -194,11 +133,10 @@ export class LeasedCounters implements CentralCounters {
     const hi = this.#hash.hi ^ limit.hashHi;
     const nowMs = this.#clock.nowMs();
     this.hotKeys.note(limit, subject, lo, hi, nowMs);
-    const leased = this.#table.size === 0 ? undefined : this.#table.find(lo, hi);
-    if (leased !== undefined) {
-      if (leased.windows !== windows) this.#adopt(leased, limit, windows, nowMs);
+    const leased = this.#held.find(lo, hi);
+    if (leased !== undefined && (leased.windows === windows || this.#held.adopts(leased, limit, windows, nowMs))) {
       const isSpent = leased.lease.spend(cost, nowMs);
-      if (leased.lease.isDue(nowMs)) this.#fetch(leased, nowMs);
+      if (leased.lease.isDue(nowMs)) this.#held.fetch(leased, nowMs);
       if (isSpent) {
         this.#counts.local += 1;
         this.#counts.spent += cost;
@@ -214,7 +152,7 @@ export class LeasedCounters implements CentralCounters {
       }
     }
     const asked: ResolvedLimit = { limit, windows, subject, cost, group: 0 };
-    if (leased === undefined) this.#leaseIfHot(asked, lo, hi, nowMs);
+    if (leased === undefined || leased.gone) this.#held.leaseIfHot(asked, lo, hi, nowMs);
     this.#counts.central += 1;
     const answer = this.#centre.take([asked], deadlineMs === undefined ? undefined : { deadlineMs });
     const noteDenial = (decided: TakeAnswer): TakeAnswer => {
@@ -225,17 +163,20 @@ export class LeasedCounters implements CentralCounters {
   }
 
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer> {
-    if (limits.length === 0 || options?.receipt === true) return this.#centre.take(limits, options);
+    if (limits.length === 0) return this.#centre.take(limits, options);
     if (options?.id !== undefined) return this.#takeWithId(limits, options, options.id);
+    if (options?.receipt === true) return this.#takeAtCentre(limits, options);
     const nowMs = this.#clock.nowMs();
-    const { reserved, rest, denied } = this.#reserve(limits, nowMs, options?.details === true);
+    const { reserved, rest, due, denied } = this.#reserve(limits, nowMs, options?.details === true);
+    const isLocal = rest.length === 0;
+    if (isLocal || denied !== undefined) this.#settleAll(reserved, limits, () => isLocal);
+    // Not before, so that the centre is told what was spent.
+    this.#fetchAll(due, nowMs);
     if (denied !== undefined) {
-      this.#settleAll(reserved, limits, () => false);
       this.#counts.denials += 1;
       return this.#deniedHere(limits, reserved, denied, nowMs);
     }
-    if (rest.length === 0) {
-      this.#settleAll(reserved, limits, () => true);
+    if (isLocal) {
       this.#counts.local += 1;
       return this.#spentAll(limits, reserved, nowMs);
     }
@@ -259,9 +200,18 @@ export class LeasedCounters implements CentralCounters {
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer | Promise<TakeAnswer> {
     const nowMs = this.#clock.nowMs();
     const held = limits.map((limit) => this.#findHeld(limit, nowMs));
-    if (limits.length === 0 || held.includes(undefined)) return this.#centre.peek(limits, options);
-    const outcomes = limits.map((limit, i) => this.#describe(held[i]!, limit.cost, nowMs));
-    return { taken: false, atMs: atMsOf(held[0]!, nowMs), outcomes, receipt: undefined, replayed: false };
+    const rest = limits.filter((_, i) => held[i] === undefined);
+    if (rest.length === limits.length) return this.#centre.peek(limits, options);
+    const combine = ({ atMs, outcomes }: Pick<TakeAnswer, "atMs" | "outcomes">): TakeAnswer => {
+      const asked = outcomes.values();
+      const all = limits.map(({ cost }, i) =>
+        held[i] === undefined ? asked.next().value! : this.#describe(held[i], cost, nowMs),
+      );
+      return { taken: false, atMs, outcomes: all, receipt: undefined, replayed: false };
+    };
+    if (rest.length === 0) return combine({ atMs: nowMs + this.#held.aheadMs, outcomes: [] });
+    const central = this.#centre.peek(rest, options);
+    return central instanceof Promise ? central.then(combine) : combine(central);
   }
 
   give(receipt: Receipt): boolean | Promise<boolean> {
@@ -297,29 +247,7 @@ export class LeasedCounters implements CentralCounters {
 
   /** Gives everything back, as far as the centre answers within that time, and leases nothing any more. */
   drain(withinMs: number = drainWithinMs): Promise<void> {
-    this.#draining ??= this.#giveAllBack(withinMs);
-    return this.#draining;
-  }
-
-  async #giveAllBack(withinMs: number): Promise<void> {
-    this.#leasing = false;
-    this.#cancelSweep?.();
-    this.#cancelSweep = undefined;
-    let timeIsUp = false;
-    let cancel: (() => void) | undefined;
-    const timer = new Promise<void>((resolve) => {
-      cancel = this.#callLater(() => {
-        timeIsUp = true;
-        resolve();
-      }, withinMs);
-    });
-    const all = [...this.#table];
-    for (let i = 0; i < all.length && !timeIsUp; i += callsTogether) {
-      const nowMs = this.#clock.nowMs();
-      const given = all.slice(i, i + callsTogether).map((leased) => this.#giveBack(leased, nowMs));
-      await Promise.race([Promise.all(given), timer]);
-    }
-    cancel?.();
+    return this.#held.drain(withinMs);
   }
 
   async close(): Promise<void> {
@@ -332,9 +260,10 @@ export class LeasedCounters implements CentralCounters {
     limits: readonly ResolvedLimit[],
     nowMs: number,
     details: boolean,
-  ): { reserved: Reserved[]; rest: number[]; denied: Denied | undefined } {
+  ): { reserved: Reserved[]; rest: number[]; due: LeasedCounter[]; denied: Denied | undefined } {
     const reserved: Reserved[] = [];
     const rest: number[] = [];
+    const due: LeasedCounter[] = [];
     let denied: Denied | undefined;
     for (let index = 0; index < limits.length; index++) {
       const asked = limits[index]!;
@@ -343,11 +272,10 @@ export class LeasedCounters implements CentralCounters {
       const lo = this.#hash.lo ^ limit.hashLo;
       const hi = this.#hash.hi ^ limit.hashHi;
       this.hotKeys.note(limit, subject, lo, hi, nowMs);
-      const leased = this.#table.find(lo, hi);
-      if (leased !== undefined) {
-        if (leased.windows !== windows) this.#adopt(leased, limit, windows, nowMs);
+      const leased = this.#held.find(lo, hi);
+      if (leased !== undefined && (leased.windows === windows || this.#held.adopts(leased, limit, windows, nowMs))) {
         const era = leased.lease.reserve(cost, nowMs);
-        if (leased.lease.isDue(nowMs)) this.#fetch(leased, nowMs);
+        if (leased.lease.isDue(nowMs)) due.push(leased);
         if (era !== -1) {
           reserved.push({ index, leased, era });
           continue;
@@ -358,40 +286,65 @@ export class LeasedCounters implements CentralCounters {
         const denial = this.#denials.find(lo, hi, windows, cost, nowMs);
         if (denial !== undefined) {
           this.hotKeys.noteDenied(lo, hi);
-          denied = { index, outcome: denial.outcome };
+          denied = { index, ...denial };
           break;
         }
       }
-      if (leased === undefined) this.#leaseIfHot(asked, lo, hi, nowMs);
+      if (leased === undefined || leased.gone) this.#held.leaseIfHot(asked, lo, hi, nowMs);
     }
-    return { reserved, rest, denied };
+    return { reserved, rest, due, denied };
   }
 
   /** An id is remembered where its request is decided: here, only if nothing of it is decided at the centre. */
   #takeWithId(limits: readonly ResolvedLimit[], options: TakeOptions, id: string): TakeAnswer | Promise<TakeAnswer> {
     const nowMs = this.#clock.nowMs();
-    const fingerprint = options.fingerprint ?? "";
+    hashText(options.fingerprint ?? "", this.#hash);
+    const { lo: fingerprintLo, hi: fingerprintHi } = this.#hash;
     const known = this.#ids.find(id, nowMs);
     if (known?.answer !== undefined) {
-      if (known.fingerprint !== fingerprint) throw idempotencyConflict(id);
+      if (known.fingerprintLo !== fingerprintLo || known.fingerprintHi !== fingerprintHi) throw idempotencyConflict(id);
       return { ...known.answer, replayed: true };
     }
-    const untilMs = nowMs + (options.idTtlMs ?? defaultIdTtlMs);
     if (known === undefined) {
-      const { reserved, rest } = this.#reserve(limits, nowMs, true);
-      const isLocal = rest.length === 0;
-      this.#settleAll(reserved, limits, () => isLocal);
-      if (isLocal) {
-        this.#counts.local += 1;
-        const answer = this.#spentAll(limits, reserved, nowMs);
-        this.#ids.set(id, { fingerprint, answer }, untilMs, nowMs);
-        return answer;
-      }
+      const answer = options.receipt === true ? undefined : this.#takeHere(limits, nowMs);
       // What the centre was asked it is asked again, whatever is in hand by then: it knows whether it was charged.
-      if (limits.every(isLeasable)) this.#ids.set(id, { fingerprint, answer: undefined }, untilMs, nowMs);
+      if (answer !== undefined || limits.every(isLeasable)) {
+        const untilMs = nowMs + (options.idTtlMs ?? defaultIdTtlMs);
+        this.#ids.set(id, { fingerprintLo, fingerprintHi, answer }, untilMs, nowMs);
+      }
+      if (answer !== undefined) return answer;
     }
+    return this.#takeAtCentre(limits, options);
+  }
+
+  /** Undefined where not all of it is in hand: nothing is spent then. */
+  #takeHere(limits: readonly ResolvedLimit[], nowMs: number): TakeAnswer | undefined {
+    const { reserved, rest, due } = this.#reserve(limits, nowMs, true);
+    const isLocal = rest.length === 0;
+    this.#settleAll(reserved, limits, () => isLocal);
+    this.#fetchAll(due, nowMs);
+    if (!isLocal) return undefined;
+    this.#counts.local += 1;
+    return this.#spentAll(limits, reserved, nowMs);
+  }
+
+  /** All of it, whatever is in hand. Denials are not repeated here: a repetition may be one of a request that was taken. */
+  #takeAtCentre(limits: readonly ResolvedLimit[], options: TakeOptions): TakeAnswer | Promise<TakeAnswer> {
     this.#counts.central += 1;
-    return this.#centre.take(limits, options);
+    const nowMs = this.#clock.nowMs();
+    const note = (answer: TakeAnswer): TakeAnswer => {
+      for (const [i, { limit, subject }] of limits.entries()) {
+        hashText(subject, this.#hash);
+        const lo = this.#hash.lo ^ limit.hashLo;
+        const hi = this.#hash.hi ^ limit.hashHi;
+        // With an id it was noted when it was looked for here.
+        if (options.receipt === true) this.hotKeys.note(limit, subject, lo, hi, nowMs);
+        if (answer.outcomes[i]!.fits !== "now") this.hotKeys.noteDenied(lo, hi);
+      }
+      return answer;
+    };
+    const answer = this.#centre.take(limits, options);
+    return answer instanceof Promise ? answer.then(note) : note(answer);
   }
 
   /** What was decided at the centre, and what was set aside here for it. */
@@ -421,7 +374,7 @@ export class LeasedCounters implements CentralCounters {
 
   #spentAll(limits: readonly ResolvedLimit[], reserved: readonly Reserved[], nowMs: number): TakeAnswer {
     const outcomes = reserved.map(({ leased, index }) => this.#describe(leased, limits[index]!.cost, nowMs));
-    return { taken: true, atMs: atMsOf(reserved[0]!.leased, nowMs), outcomes, receipt: undefined, replayed: false };
+    return { taken: true, atMs: nowMs + this.#held.aheadMs, outcomes, receipt: undefined, replayed: false };
   }
 
   #deniedHere(
@@ -433,7 +386,7 @@ export class LeasedCounters implements CentralCounters {
     const outcomes = limits.map(({ windows }) => unlookedAt(windows[0]!));
     for (const { index, leased } of reserved) outcomes[index] = this.#describe(leased, limits[index]!.cost, nowMs);
     outcomes[denied.index] = denied.outcome;
-    return { taken: false, atMs: this.#clock.epochMs(), outcomes, receipt: undefined, replayed: false };
+    return { taken: false, atMs: denied.atMs, outcomes, receipt: undefined, replayed: false };
   }
 
   /** How the counter stands as far as this node knows: as the centre said last, by now, and what is in hand on top. */
@@ -444,33 +397,10 @@ export class LeasedCounters implements CentralCounters {
   }
 
   #spentOne(leased: LeasedCounter, cost: number, nowMs: number): Readonly<OneOutcome> {
-    const outcome = leased.outcome!;
-    const { window } = outcome;
-    this.#one ??= { ...outcome, atMs: 0 };
-    const one = this.#one;
-    const passedMs = nowMs - leased.heardMs;
-    const { tokens } = leased.lease;
-    one.window = window;
-    one.atMs = leased.atMs + passedMs;
-    one.fits = "now";
-    one.retryAfterMs = 0;
-    one.queuePosition = 0;
-    one.queueDelayMs = 0;
-    if (window.kind === "arrival") {
-      const { intervalMs, capacity } = window;
-      const aheadMs = Math.max(outcome.resetAfterMs - passedMs - tokens * intervalMs, 0);
-      const refilled = outcome.remaining + tokens + Math.floor(passedMs / intervalMs);
-      one.remaining = Math.min(refilled, Math.floor(capacity));
-      one.resetAfterMs = Math.ceil(aheadMs);
-      if (window.leaky) {
-        one.queuePosition = Math.max(queuePosition(window, aheadMs), cost);
-        one.queueDelayMs = Math.max(Math.ceil(aheadMs - cost * intervalMs), 0);
-      }
-    } else {
-      one.remaining = Math.min(outcome.remaining + tokens, window.capacity);
-      one.resetAfterMs = Math.max(Math.ceil(outcome.resetAfterMs - passedMs), 0);
-    }
-    return one;
+    this.#one ??= { ...unlookedAt(leased.window), atMs: 0 };
+    leased.describe(cost, nowMs, this.#one);
+    this.#one.atMs = nowMs + this.#held.aheadMs;
+    return this.#one;
   }
 
   #settleAll(
@@ -484,133 +414,12 @@ export class LeasedCounters implements CentralCounters {
       leased.lease.settle(era, limit.cost, spent);
       if (spent) this.#counts.spent += limit.cost;
       // The lease has ended meanwhile, and this is left over.
-      if (leased.gone && !leased.lease.asking) void this.#returnHeld(leased, this.#clock.nowMs());
+      if (leased.gone && !leased.lease.asking) void this.#held.returnHeld(leased, this.#clock.nowMs());
     }
   }
 
-  #leaseIfHot(asked: ResolvedLimit, lo: number, hi: number, nowMs: number): void {
-    if (!this.#leasing || this.#table.isFull) return;
-    const { policy } = asked.limit;
-    // A steady rate shows as up to twice as much.
-    const perSecond = this.#heat.note(lo, hi, nowMs) / 2;
-    if (perSecond < this.#hotPerSecond && policy.counters !== "leased") return;
-    if (!isLeasable(asked)) return;
-    const allowance = allowanceOf(asked);
-    if (allowance < leastAllowanceOf(policy.counters)) return;
-    const { limit, windows, subject } = asked;
-    const leased: LeasedCounter = {
-      lo,
-      hi,
-      subject,
-      limit,
-      windows,
-      lease: new Lease(this.#times, allowance, perSecond, nowMs),
-      outcome: undefined,
-      heardMs: nowMs,
-      atMs: 0,
-      lostCounted: 0,
-      calling: undefined,
-      gone: false,
-    };
-    this.#table.add(leased);
-    this.#sweepLater();
-    this.#fetch(leased, nowMs);
-  }
-
-  /** Other policies, or another tier. What is in hand is spent on, unless less may be in hand now: then it is given back. */
-  #adopt(leased: LeasedCounter, limit: CompiledLimit, windows: readonly CompiledWindow[], nowMs: number): void {
-    const { outcome, windows: windowsBefore } = leased;
-    const allowanceBefore = allowanceOf(leased);
-    leased.limit = limit;
-    leased.windows = windows;
-    const allowance = allowanceOf(leased);
-    leased.lease.resize(Math.max(allowance, 1));
-    if (outcome !== undefined)
-      leased.outcome = { ...outcome, window: windows[windowsBefore.indexOf(outcome.window)] ?? windows[0]! };
-    if (allowance < allowanceBefore || !isLeasable(leased)) void this.#giveBack(leased, nowMs);
-  }
-
-  #fetch(leased: LeasedCounter, nowMs: number): void {
-    if (!this.#leasing || leased.gone) return;
-    void this.#call(leased, leased.lease.ask(nowMs), nowMs);
-  }
-
-  /** Ends a lease. What is on its way is waited for, and given back when it arrives. */
-  #giveBack(leased: LeasedCounter, nowMs: number): Promise<void> | undefined {
-    leased.gone = true;
-    this.#table.delete(leased);
-    return leased.lease.asking ? leased.calling : this.#returnHeld(leased, nowMs);
-  }
-
-  #returnHeld(leased: LeasedCounter, nowMs: number): Promise<void> | undefined {
-    const { lease } = leased;
-    const ask = lease.giveBack(nowMs);
-    if (ask !== undefined) return this.#call(leased, ask, nowMs);
-    // Strays are spoken of to nobody.
-    lease.abandon();
-    this.#countLost(leased);
-    return undefined;
-  }
-
-  #call(leased: LeasedCounter, ask: LeaseAsk, askedMs: number): Promise<void> {
-    leased.calling = this.#ask(leased, ask, askedMs).finally(() => this.#countLost(leased));
-    return leased.calling;
-  }
-
-  async #ask(leased: LeasedCounter, ask: LeaseAsk, askedMs: number): Promise<void> {
-    const { lease, limit, windows, subject } = leased;
-    let answer: LeaseAnswer;
-    try {
-      answer = await this.#centre.lease([{ limit, windows, subject, cost: 1, group: 0 }], ask);
-    } catch {
-      // Why the centre does not answer is told where it is asked for decisions; here it means that nothing is known of this call.
-      lease.failed(this.#clock.nowMs());
-      if (leased.gone) lease.abandon();
-      if (ask.want === 0) return;
-      this.#counts.fetches += 1;
-      this.#counts.failed += 1;
-      return;
-    }
-    const nowMs = this.#clock.nowMs();
-    lease.granted(answer, nowMs);
-    this.#counts.returned += ask.settled?.returned ?? 0;
-    this.#counts.granted += answer.granted;
-    if (ask.want > 0) this.#counts.fetches += 1;
-    if (ask.want > 0 && answer.granted === 0) this.#counts.refused += 1;
-    const outcome = answer.outcomes[0];
-    if (outcome !== undefined) {
-      leased.outcome = outcome;
-      leased.heardMs = askedMs;
-      leased.atMs = answer.atMs;
-    }
-    if (!leased.gone) return;
-    // After a give-back there is something in hand only if it was set aside until then.
-    if (ask.want > 0 || lease.tokens > 0) await this.#returnHeld(leased, nowMs);
-  }
-
-  #countLost(leased: LeasedCounter): void {
-    const { lost } = leased.lease;
-    this.#counts.lost += lost - leased.lostCounted;
-    leased.lostCounted = lost;
-  }
-
-  #sweepLater(): void {
-    this.#cancelSweep ??= this.#callLater(() => {
-      this.#cancelSweep = undefined;
-      this.#sweep(this.#clock.nowMs());
-      if (this.#table.size > 0 && this.#leasing) this.#sweepLater();
-    }, sweepEveryMs);
-  }
-
-  /** Ends leases that cooled. While the centre does not answer they stay, because they are all that there is, and it is asked. */
-  #sweep(nowMs: number): void {
-    this.#sweepPart = (this.#sweepPart + 1) % sweepParts;
-    for (const leased of this.#table.part(this.#sweepPart, sweepParts)) {
-      const { lease } = leased;
-      if (!lease.isCool(this.#coolPerSecond, nowMs)) continue;
-      if (!lease.isStale(nowMs)) void this.#giveBack(leased, nowMs);
-      else if (lease.isDue(nowMs)) this.#fetch(leased, nowMs);
-    }
+  #fetchAll(due: readonly LeasedCounter[], nowMs: number): void {
+    for (const leased of due) if (leased.lease.isDue(nowMs)) this.#held.fetch(leased, nowMs);
   }
 
   #noteDenialOf(asked: ResolvedLimit, outcome: LimitOutcome, askedMs: number, atMs: number): void {
@@ -649,24 +458,20 @@ export class LeasedCounters implements CentralCounters {
 
   #findLeased({ limit, subject }: ResolvedLimit): LeasedCounter | undefined {
     hashText(subject, this.#hash);
-    return this.#table.find(this.#hash.lo ^ limit.hashLo, this.#hash.hi ^ limit.hashHi);
+    return this.#held.find(this.#hash.lo ^ limit.hashLo, this.#hash.hi ^ limit.hashHi);
   }
 
   /** The leased counter that a cost would be spent of. */
   #findHeld(asked: ResolvedLimit, nowMs: number): LeasedCounter | undefined {
     const leased = this.#findLeased(asked);
-    return leased?.outcome !== undefined && leased.lease.holds(asked.cost, nowMs) ? leased : undefined;
+    if (leased === undefined || (leased.windows !== asked.windows && !isAlike(leased, asked))) return undefined;
+    return leased.lease.holds(asked.cost, nowMs) ? leased : undefined;
   }
 }
 
 /** Which limit was denied here, and how. */
-interface Denied {
+interface Denied extends LocalDenial {
   readonly index: number;
-  readonly outcome: LimitOutcome;
-}
-
-function atMsOf({ atMs, heardMs }: LeasedCounter, nowMs: number): number {
-  return atMs + nowMs - heardMs;
 }
 
 /** Of a limit beside one that denies nobody is told; see `TakeOptions.details`. */

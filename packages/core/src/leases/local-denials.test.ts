@@ -53,6 +53,15 @@ describe("denials that are repeated here", () => {
     expect(denials.find(1, 2, three.windows, 11, 5000)).toBeUndefined();
   });
 
+  it("tell the same wait to every cost where the subject is blocked", () => {
+    const denials = new LocalDenials(1000);
+    denials.note(1, 2, tenPerSecond, { ...denial(tenPerSecond, 700), fits: "blocked" }, 5000, 1_000_000);
+    expect(denials.find(1, 2, tenPerSecond.windows, 5, 5000)?.outcome).toMatchObject({
+      fits: "blocked",
+      retryAfterMs: 700,
+    });
+  });
+
   it("do not outlast the policies or the tier that denied", () => {
     const other = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 1000)] });
     expect(noted(tenPerSecond, 100).find(1, 2, other.windows, 1, 5000)).toBeUndefined();

@@ -67,7 +67,7 @@ export class LocalDenials {
     if (outcome.fits !== "never" && windows.some(({ capacity }) => cost > capacity)) return undefined;
     // A larger cost waits longer: of a bucket it is known how much, of the sliding kinds the centre says so at this one's time.
     const { window } = outcome;
-    const moreMs = window.kind === "arrival" ? (cost - denial.cost) * window.intervalMs : 0;
+    const moreMs = window.kind === "arrival" && outcome.fits === "later" ? (cost - denial.cost) * window.intervalMs : 0;
     const passedMs = nowMs - denial.heardMs - moreMs;
     return {
       atMs: denial.atMs + nowMs - denial.heardMs,

@@ -22,9 +22,10 @@ export function findWindows(
 ): readonly CompiledWindow[] {
   const { by } = limit.source;
   for (let i = by.length - 1; known !== undefined && i >= 0; i--) {
+    const { running, written } = known;
     const own =
-      windowsOf(known.running.find(by[i]!, values[i]!), limit, epochMs) ??
-      windowsOf(known.written.find(by[i]!, values[i]!), limit, epochMs);
+      (running.size === 0 ? undefined : windowsOf(running.find(by[i]!, values[i]!), limit, epochMs)) ??
+      windowsOf(written.find(by[i]!, values[i]!), limit, epochMs);
     if (own !== undefined) return own;
   }
   return limit.tiers.get(requestTier) ?? limit.windows;

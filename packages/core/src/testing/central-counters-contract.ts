@@ -156,6 +156,26 @@ export const centralCountersContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm(
+    "what is returned after the burst was lowered is given back to a counter that is just used up",
+    async (algorithm, under) => {
+      const before = tenth(algorithm);
+      const windows = [windowOf(1000, 60_000, 100)];
+      const after = resolvedLimit(compileTestLimit({ algorithm, windows, maxOvershoot: 0.1 }), "u");
+      const { epoch } = await lease(under.store, before, { want: 50 });
+      await under.store.take([{ ...before, cost: 900 }]);
+      const settled = { epoch, spent: 10, kept: 10, returned: 30 };
+      const back = await lease(under.store, after, { settled });
+      expectEqual([back.granted, back.unspent, back.outcomes[0]?.remaining], [0, 10, 30], "as much as was returned");
+      expectEqual(await remaining(under, after), 30, "and that is kept");
+      const next = await lease(under.store, after, { want: 1000 });
+      expectEqual([next.granted, next.unspent, next.outcomes[0]?.remaining], [30, 40, 0], "to be leased again");
+      await under.advance(600);
+      expectEqual(await remaining(under, after), 10, "from then on it fills up by the rate");
+    },
+    ["gcra", "token_bucket", "leaky_bucket"],
+  ),
+
+  ...forEachAlgorithm(
     "a reset forgets the counters, and not what is out",
     async (algorithm, under) => {
       const limit = tenth(algorithm);

@@ -151,8 +151,9 @@ export class GuardedShard {
   }
 }
 
-export function breakerIsOpen({ name }: Shard): StoreUnavailable {
+export function breakerIsOpen({ name }: Shard, mayBeDone: boolean): StoreUnavailable {
   return new StoreUnavailable("storage_unavailable", undefined, {
+    mayBeDone,
     cause: new Error(`the breaker of ${name} is open`),
   });
 }

@@ -18,7 +18,7 @@ export interface AskCounts {
   calls: number;
   questions: number;
   failedCalls: number;
-  /** Questions that were not answered in time. */
+  /** Questions that were not answered in time, but for leases, which nobody waits for. */
   timeouts: number;
   /** Questions sent a second time, because that could not charge twice. */
   retries: number;
@@ -72,6 +72,8 @@ interface Pending {
   retryMs: number;
   sent: boolean;
   settled: boolean;
+  /** It was asked a second time without an answer to the first, which may have been carried out. */
+  retried: boolean;
   /** How often it was asked anew because the server said that nothing was done. */
   repeats: number;
   /** It travels in a call of its own, because its slot is on the move. */
@@ -136,7 +138,7 @@ export class Lane {
   /**
    * The server has `budgetMs` to answer. A caller who waits for less, `patienceMs`, is answered then, which says nothing of
    * the server: neither its breaker nor the questions that travel along are concerned. One who waits for longer still hears an
-   * answer that comes too late: the server is blamed all the same, and is not asked again.
+   * answer that comes too late, and the server may carry it out until then: it is blamed all the same, and is not asked again.
    */
   ask(question: Question, budgetMs: number, patienceMs: number = budgetMs): Promise<Answer> {
     const { nowMs, maxWaiting } = this.#options;
@@ -144,9 +146,11 @@ export class Lane {
     const connected = shard?.shard.ready === true;
     if (!connected) {
       this.#options.onSuspect();
-      if (!this.#options.starting()) return Promise.reject(unavailable(shard));
-    } else if (!shard.closed) return Promise.reject(unavailable(shard));
-    if (this.#waiting.length >= maxWaiting) return Promise.reject(new StoreUnavailable("storage_overloaded"));
+      if (!this.#options.starting()) return Promise.reject(unavailable(shard, false));
+    } else if (!shard.closed) return Promise.reject(unavailable(shard, false));
+    if (this.#waiting.length >= maxWaiting) {
+      return Promise.reject(new StoreUnavailable("storage_overloaded", undefined, { mayBeDone: false }));
+    }
     return new Promise((resolve, reject) => {
       // What comes in one turn of the event loop comes at one moment: asking for the time is not free.
       const startMs = this.#flush === undefined ? nowMs() : this.#flushAskedMs;
@@ -157,11 +161,12 @@ export class Lane {
         budgetMs,
         patienceMs,
         expiresMs: startMs + patienceMs,
-        lateMs: startMs + budgetMs,
+        lateMs: startMs + Math.max(budgetMs, patienceMs),
         excusedMs: 0,
         retryMs: repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
         sent: false,
         settled: false,
+        retried: false,
         repeats: 0,
         alone: false,
         resolve,
@@ -236,7 +241,7 @@ export class Lane {
     if (shard?.shard.ready !== true || !shard.closed) {
       // While nothing is known yet, what waits for a first connection goes on waiting; it has its deadlines.
       if (shard?.closed !== false && this.#options.starting()) return;
-      for (const pending of this.#waiting) this.#giveUp(pending, unavailable(shard));
+      for (const pending of this.#waiting) this.#giveUp(pending, unavailable(shard, pending.retried));
       this.#waiting.filter(() => false);
       return;
     }
@@ -330,7 +335,7 @@ export class Lane {
       pending.repeats += 1;
       const untilMs = Math.min(pending.expiresMs, pending.lateMs);
       if (pending.repeats <= mostRepeats && nowMs < untilMs) repeated.push(pending);
-      else this.#giveUp(pending, new StoreUnavailable("storage_timeout"));
+      else this.#giveUp(pending, new StoreUnavailable("storage_timeout", undefined, { mayBeDone: pending.retried }));
     }
     this.#waiting.pushFirst(repeated);
   }
@@ -409,13 +414,16 @@ export class Lane {
     for (const pending of this.#open()) {
       if (pending.settled) continue;
       if (pending.expiresMs <= now) {
-        counts.timeouts += 1;
+        if (pending.question.operation !== "lease") counts.timeouts += 1;
         this.#giveUp(pending, new StoreUnavailable("storage_timeout"));
         continue;
       }
       if (pending.retryMs <= now) {
         pending.retryMs = Number.POSITIVE_INFINITY;
-        if (pending.sent) repeated.push(pending);
+        if (pending.sent) {
+          pending.retried = true;
+          repeated.push(pending);
+        }
       }
       nextMs = Math.min(nextMs, pending.expiresMs, pending.retryMs);
     }
@@ -467,9 +475,9 @@ function isPassing(error: unknown): boolean {
   return error instanceof Error && /^(CLUSTERDOWN|LOADING|READONLY|MASTERDOWN)\b/.test(error.message);
 }
 
-function unavailable(shard: GuardedShard | undefined): StoreUnavailable {
-  if (shard?.closed === false) return breakerIsOpen(shard.shard);
+function unavailable(shard: GuardedShard | undefined, mayBeDone: boolean): StoreUnavailable {
+  if (shard?.closed === false) return breakerIsOpen(shard.shard, mayBeDone);
   const why =
     shard === undefined ? "no server is known for these counters" : `there is no connection to ${shard.shard.name}`;
-  return new StoreUnavailable("storage_unavailable", undefined, { cause: new Error(why) });
+  return new StoreUnavailable("storage_unavailable", undefined, { cause: new Error(why), mayBeDone });
 }

@@ -1,4 +1,4 @@
-import { createClient } from "@redis/client";
+import { type createClient, RedisClient } from "@redis/client";
 import {
   type Address,
   type Connect,
@@ -128,8 +128,16 @@ const plainOptions = {
   pingInterval: pingEveryMs,
 } as const;
 
+/**
+ * node-redis makes a class of several hundred commands for every address that is not the last one's, which holds up the process
+ * for some 20 ms each. One class will do, and is made with the first connection.
+ */
+const createFactory = () => RedisClient.factory({ RESP: plainOptions.RESP });
+let createPlainClient: ReturnType<typeof createFactory> | undefined;
+
 function openClient(address: Address, options: ConnectionOptions): NodeRedisClient {
-  return createClient({ ...clientOptions(address, options), ...plainOptions });
+  createPlainClient ??= createFactory();
+  return createPlainClient({ ...clientOptions(address, options), ...plainOptions });
 }
 
 /** Where a client of node-redis connects to, and as whom. Absent `reconnectStrategy`: again and again. */

@@ -30,6 +30,11 @@ export async function askServer(
 ): Promise<string> {
   const base = parseServer(server);
   const authorization = token === undefined ? undefined : bearerOf(token);
+  const noAnswer = (error: Error): never => {
+    throw new CommandError(
+      `no answer from ${base}: ${reasonOf(error)}. Does a server run there? Start one with: sluice serve`,
+    );
+  };
   const response = await fetch(new URL(path, base), {
     method: body === undefined ? "GET" : "POST",
     headers: {
@@ -39,12 +44,9 @@ export async function askServer(
     },
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(answerWithinMs),
-  }).catch((error: Error) => {
-    throw new CommandError(
-      `no answer from ${base}: ${reasonOf(error)}. Does a server run there? Start one with: sluice serve`,
-    );
-  });
-  const text = await response.text();
+  }).catch(noAnswer);
+  // An answer may break off after it began.
+  const text = await response.text().catch(noAnswer);
   if (empty ? response.status === 204 : isAnswer(response, accept, answers)) return text;
   throw new CommandError(refusalOf(response.status, text));
 }

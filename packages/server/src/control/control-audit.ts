@@ -1,5 +1,5 @@
 import { PolicyStoreUnavailable } from "@sluice/sql";
-import { auditEntry, subjectTarget } from "./audit-entry.ts";
+import { auditEntry, type Deed, subjectTarget } from "./audit-entry.ts";
 import { canonicalSubject } from "./canonical-subject.ts";
 import { look } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
@@ -30,7 +30,7 @@ export function createAuditControl(context: ControlContext): AuditControl {
       } catch (error) {
         const reason = error instanceof PolicyStoreUnavailable ? error.message : String(error);
         context.log.error(
-          { ...deed, caller: actor.caller.name, reason },
+          { ...toldDeed(deed), caller: actor.caller.name, reason },
           "something was done, and the audit could not keep it",
         );
       }
@@ -45,4 +45,11 @@ export function createAuditControl(context: ControlContext): AuditControl {
     if (dimension === undefined || value === undefined) return target;
     return subjectTarget(dimension, canonicalSubject(dimension, value, context.ipv6PrefixBits));
   }
+}
+
+/** With a subject under the one name by which logs hide it where that is wished for. */
+function toldDeed({ action, kind, target }: Deed): Readonly<Record<string, unknown>> {
+  if (kind !== "subject") return { action, kind, target };
+  const colon = target.indexOf(":");
+  return { action, dimensions: colon < 0 ? {} : { [target.slice(0, colon)]: target.slice(colon + 1) } };
 }

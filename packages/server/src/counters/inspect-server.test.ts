@@ -46,6 +46,7 @@ describe("a server", () => {
     [{ replica: true }, "is a replica"],
     [{ clustered: true }, "redis+cluster://"],
     [{ evictionPolicy: "allkeys-lru" }, "by allkeys-lru"],
+    [{ evictionPolicy: "volatile-ttl" }, "by volatile-ttl"],
     [{ evictedKeys: 7 }, "forgotten 7 keys"],
   ])("gives reason for concern: %j", (facts, concern) => {
     expect(concernsAbout({ ...fine, ...facts }, "standalone")).toEqual([expect.stringContaining(concern)]);

@@ -70,7 +70,7 @@ export function parseInfo(info: string): ServerFacts {
 }
 
 /** Policies that leave counters in use alone for as long as there are others. */
-const goodEviction = new Set(["noeviction", "volatile-lru", "volatile-lfu", "volatile-ttl", ""]);
+const goodEviction = new Set(["noeviction", "volatile-lru", "volatile-lfu", ""]);
 
 /** What an operator should know before counters go wrong, one sentence each. */
 export function concernsAbout(facts: ServerFacts, kind: RedisServers["kind"]): readonly string[] {

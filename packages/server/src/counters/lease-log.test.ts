@@ -34,9 +34,10 @@ it("tells once that leases are spent beyond their time, and once how long that t
       message: expect.stringContaining("the counters do not answer, so leases are spent beyond their time"),
     },
   ]);
-  now = 9_000;
-  log.look(calm, true);
-  log.look(calm, true);
+  for (const at of [9_000, 12_000, 13_000]) {
+    now = at;
+    log.look(calm, true);
+  }
   expect(log.staleForMs).toBeUndefined();
   expect(lines.slice(1)).toEqual([
     { level: "info", fields: { afterMs: 8_000 }, message: "the counters answer again, and leases are renewed" },
@@ -56,4 +57,12 @@ it("tells when leases are used up before the counters are back, and of nothing m
   log.look(calm, true);
   log.look(stale, false);
   expect(lines).toHaveLength(3);
+});
+
+it("says no more where some answers are lost, and leases go stale and are renewed again and again", () => {
+  const log = open();
+  for (now = 0; now < 600_000; now += 1_000) log.look(now % 3_000 === 0 ? stale : calm, true);
+  expect(lines).toHaveLength(1);
+  for (; now <= 606_000; now += 1_000) log.look(calm, true);
+  expect(lines.slice(1)).toMatchObject([{ level: "info", fields: { afterMs: 598_000 } }]);
 });

@@ -9,10 +9,13 @@ export interface LeasesSeen {
   readonly stale: number;
 }
 
-/** Tells when leases begin to be spent beyond their time, and when that ends: once each, however often it looks. */
+/** Of counters that answer: for so long no lease is stale until that is told to be over. Where some answers are lost there are now and then. */
+const calmForMs = 3_000;
+
+/** Tells when leases begin to be spent beyond their time, and when that has ended: once each, however often it looks. */
 export interface LeaseLog {
   look(seen: LeasesSeen, countersReady: boolean): void;
-  /** For how long leases have been stale now; undefined where none is. */
+  /** For how long leases have been stale, now and then; undefined where that is over. */
   readonly staleForMs: number | undefined;
 }
 
@@ -22,6 +25,7 @@ export function createLeaseLog(
   nowMs: () => number = () => performance.now(),
 ): LeaseLog {
   let staleSinceMs: number | undefined;
+  let calmSinceMs: number | undefined;
   /** The budget ran out, and the counters have not been back since: what is stale now belongs to the same outage. */
   let over = false;
 
@@ -33,9 +37,9 @@ export function createLeaseLog(
     );
   }
 
-  function end(sinceMs: number, ready: boolean): void {
-    const afterMs = Math.round(nowMs() - sinceMs);
+  function end(afterMs: number, ready: boolean): void {
     staleSinceMs = undefined;
+    calmSinceMs = undefined;
     over = !ready;
     if (ready) log.info({ afterMs }, "the counters answer again, and leases are renewed");
     else log.warn({ afterMs }, "leases are used up, and the counters still do not answer; on_failure answers");
@@ -44,8 +48,14 @@ export function createLeaseLog(
   return {
     look(seen, ready): void {
       if (ready) over = false;
-      if (staleSinceMs === undefined && seen.stale > 0 && !over) begin(seen);
-      else if (staleSinceMs !== undefined && seen.stale === 0) end(staleSinceMs, ready);
+      if (seen.stale > 0) {
+        calmSinceMs = undefined;
+        if (staleSinceMs === undefined && !over) begin(seen);
+        return;
+      }
+      if (staleSinceMs === undefined) return;
+      calmSinceMs ??= nowMs();
+      if (!ready || nowMs() - calmSinceMs >= calmForMs) end(Math.round(calmSinceMs - staleSinceMs), ready);
     },
     get staleForMs(): number | undefined {
       return staleSinceMs === undefined ? undefined : nowMs() - staleSinceMs;

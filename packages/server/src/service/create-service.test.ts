@@ -4,15 +4,15 @@ import { expect, it } from "vitest";
 import type { Caller } from "../access/access.ts";
 import { sluiceItself } from "../control/audit-entry.ts";
 import { createControlPlane } from "../control/create-control-plane.ts";
-import { createRecordingLog } from "../testing/recording-log.ts";
+import { createRecordingLog, type LoggedLine } from "../testing/recording-log.ts";
 import { createTestService } from "../testing/test-service.ts";
 
 const caller: Caller = { name: "ada", role: "operator", may: new Set(["operate"]) };
 const policies = { policies: [{ id: "p", limits: [{ by: ["user"], windows: ["1/h"] }] }], default: "none" };
 
 it("resets counters and keeps who did; without a place to keep it, it is told in the log", async () => {
-  const logged: string[] = [];
-  const log = createRecordingLog(({ level, message }) => logged.push(`${level} ${message}`));
+  const logged: LoggedLine[] = [];
+  const log = createRecordingLog((line) => logged.push(line));
   const store = await openPolicyStore({ url: "sqlite::memory:" });
   const limiter = createLimiter({ policies });
   const control = createControlPlane({ store, limiter, log });
@@ -29,7 +29,12 @@ it("resets counters and keeps who did; without a place to keep it, it is told in
   await store.close();
   await service.reset(request, { caller, from: "203.0.113.7" });
   expect(isFree(), "nobody waits for the audit in an emergency").toBe(true);
-  expect(logged.filter((line) => line.startsWith("error"))).toEqual([
-    "error something was done, and the audit could not keep it",
+  expect(logged.filter(({ level }) => level === "error")).toEqual([
+    {
+      level: "error",
+      message: "something was done, and the audit could not keep it",
+      // Under the one name by which subjects are hashed where that is wished for.
+      fields: { action: "subject.reset", caller: "ada", dimensions: { user: "u1" }, reason: expect.any(String) },
+    },
   ]);
 });

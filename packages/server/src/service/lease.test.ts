@@ -121,6 +121,42 @@ describe("what is kept", () => {
     }
     expect(epoch - clock.epochMs()).toBeLessThanOrEqual(65_000 + 15_000);
   });
+
+  const hourMs = 3_600_000;
+
+  it("is remembered for no longer than any server can have said", async () => {
+    const settled = { epoch: Number.MAX_SAFE_INTEGER, spent: 0, kept: 100, returned: 0 };
+    const { epoch } = await leaseBy()(check, { want: 0, settled });
+    expect(asks).toMatchObject([{ holdMs: hourMs + 60_000 }]);
+    expect(epoch - clock.epochMs()).toBeLessThanOrEqual(hourMs + 60_000 + 15_000);
+  });
+
+  it("is all that this is about: what is only told or given back needs no longer memory", async () => {
+    const settled = { epoch: clock.epochMs() + hourMs, spent: 1, kept: 0, returned: 1 };
+    await leaseBy()(check, { want: 1, settled });
+    expect(asks).toMatchObject([{ holdMs: 65_000 }]);
+  });
+
+  it("is not remembered any longer by a server whose clock is behind that of the counters", async () => {
+    const lease = leaseBy({ epochMs: () => clock.epochMs() - hourMs });
+    let { epoch } = await lease(check, { want: 100 });
+    for (let i = 0; i < 5; i++) {
+      clock.advance(100);
+      ({ epoch } = await lease(check, { want: 0, settled: { epoch, spent: 0, kept: 100, returned: 0 } }));
+    }
+    expect(epoch - clock.epochMs()).toBeLessThanOrEqual(65_000 + 15_000);
+  });
+
+  it("is remembered no less by one whose clock is ahead, and whose times are shorter", async () => {
+    const first = await leaseBy()(check, { want: 100 });
+    const hasty = leaseBy({
+      times: { leaseMs: 1_000, staleMs: 1_000 },
+      epochMs: () => clock.epochMs() + hourMs,
+    });
+    await hasty(check, { want: 1 });
+    const settled = { epoch: first.epoch, spent: 0, kept: 100, returned: 0 };
+    expect(await hasty(check, { want: 0, settled })).toMatchObject({ epoch: first.epoch });
+  });
 });
 
 describe("no lease is granted", () => {

@@ -1,5 +1,5 @@
 import { type CheckRequest, type LeaseGrant, type Limiter, type SettledGrant, SluiceError } from "sluice";
-import { epochMs as epochLengthMs, ledgerMarginMs, maxHoldMs } from "sluice/store";
+import { epochMs as epochLengthMs, ledgerMarginMs } from "sluice/store";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 /** What a client asks for. */
@@ -27,6 +27,8 @@ export interface LeaseTimes {
 
 /** Most units of one call. What is granted is far less: half of what is left of the allowance. */
 export const maxWant = 1_000_000;
+/** No server holds anything for longer: the bounds of `--lease-time` and `--lease-stale`. */
+const longestHoldMs = 60_000 + 3_600_000;
 export const usualLeaseTimes: LeaseTimes = { leaseMs: 20_000, staleMs: 60_000 };
 
 /** Of which counters: a check of these fields. */
@@ -49,6 +51,9 @@ export interface LeaseOptions {
  * (`Limiter.force`), grants nothing any more, and takes back all the same.
  */
 export function createLease({ limiter, metrics, accepting, times, epochMs = Date.now }: LeaseOptions): Lease {
+  /** By how much the counters' clock is ahead of this one, as the last answer showed: epochs go by theirs. */
+  let aheadMs = 0;
+
   async function ask(check: LeasedCheck, { want, holdMs, settled }: AskedLease): Promise<GivenLease> {
     if (want === 0 && settled === undefined)
       throw wrong("want", "must be at least 1, or something must be settled: else there is nothing to do");
@@ -56,9 +61,10 @@ export function createLease({ limiter, metrics, accepting, times, epochMs = Date
     const { leaseMs, staleMs } = times === "off" ? usualLeaseTimes : times;
     const mostMs = leaseMs + staleMs;
     const heldMs = Math.min(holdMs ?? mostMs, mostMs);
-    const rememberedMs = Math.max(heldMs, keptForMs(settled, epochMs()));
+    const rememberedMs = Math.max(heldMs, keptForMs(settled, epochMs() + aheadMs));
     const grant = await limiter.lease(check, { want: Math.min(want, maxWant), holdMs: rememberedMs, settled });
     const { granted, epoch, unspent, decision } = grant;
+    aheadMs = grant.atMs - epochMs();
     const spentMs = Math.min(leaseMs, heldMs);
     return { granted, epoch, unspent, decision, leaseMs: spentMs, staleMs: heldMs - spentMs };
   }
@@ -92,7 +98,7 @@ export function createLease({ limiter, metrics, accepting, times, epochMs = Date
  */
 function keptForMs(settled: SettledGrant | undefined, nowMs: number): number {
   if (settled === undefined || settled.kept === 0) return 0;
-  return Math.min(Math.ceil(settled.epoch - ledgerMarginMs - epochLengthMs / 2 - nowMs), maxHoldMs);
+  return Math.min(Math.ceil(settled.epoch - ledgerMarginMs - epochLengthMs / 2 - nowMs), longestHoldMs);
 }
 
 function notLeasable(message: string): SluiceError {

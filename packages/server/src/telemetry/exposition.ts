@@ -68,7 +68,8 @@ export function* renderSlices(
 export function joinExpositions(pages: readonly string[]): string {
   const families = new Map<string, string[]>();
   for (const page of pages) {
-    for (const block of page.split(/^(?=# HELP )/m)) {
+    // Lines end in a line feed alone: a label may hold whatever else ends lines for a regular expression.
+    for (const block of page.split(/(?<=\n)(?=# HELP )/)) {
       const [help = "", type = "", ...samples] = block.trimEnd().split("\n");
       if (help === "") continue;
       const [, , name = ""] = help.split(" ", 3);

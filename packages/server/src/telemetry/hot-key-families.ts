@@ -1,6 +1,7 @@
+import { toUSVString } from "node:util";
 import type { HotKey } from "sluice";
 import type { HotKeyReport } from "../hot-keys/hot-key-report.ts";
-import { type HotKeyOrder, hottest } from "../hot-keys/hottest.ts";
+import { type HotKeyOrder, hottest, sumByName } from "../hot-keys/hottest.ts";
 import type { Family } from "./exposition.ts";
 import type { ShowSubject } from "./hide-subjects.ts";
 
@@ -13,14 +14,17 @@ export interface HotKeyFigures {
 
 /** The only series with labels that come from requests: so many of each family, and only where somebody wants them. */
 export function hotKeyFamilies({ count, read, show }: HotKeyFigures): readonly Family[] {
+  // What is the same on the page is one series: a page with two of them is refused by some who read it.
+  const shown = (): readonly HotKey[] =>
+    sumByName(read().keys.map((key) => ({ ...key, subject: toUSVString(show(key.subject)) })));
   const family = (name: string, help: string, by: HotKeyOrder, value: (key: HotKey) => number): Family => ({
     name,
     help,
     type: "gauge",
     labels: ["policy", "scope", "subject"],
     samples: () =>
-      hottest(read().keys, by, count).map((key) => ({
-        labels: [key.policy, key.scope, show(key.subject)],
+      hottest(shown(), by, count).map((key) => ({
+        labels: [key.policy, key.scope, key.subject],
         value: value(key),
       })),
   });

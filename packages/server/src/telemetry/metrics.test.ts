@@ -274,6 +274,21 @@ describe("metrics", () => {
     expect(new Set(samples.map((line) => line.replace(/ \S+$/, ""))).size).toBe(samples.length);
   });
 
+  it("join pages whatever their labels hold, also what ends a line elsewhere", () => {
+    const pages = ["1", "2"].map((worker) => {
+      const labels = [`a\u2028# HELP b`, "c\r# HELP d", "e\u2029# HELP f"];
+      const family: Family = {
+        ...{ name: "x", help: "One", type: "gauge", labels: ["subject"] },
+        samples: () => labels.map((label) => ({ labels: [label], value: 1 })),
+      };
+      return renderFamilies([family], { worker });
+    });
+    const [head, ...samples] = pages.map((page) => page.split("\n").slice(2, -1));
+    expect(joinExpositions(pages)).toBe(
+      `${["# HELP x One", "# TYPE x gauge", ...head!, ...samples.flat()].join("\n")}\n`,
+    );
+  });
+
   it("write labels so that nothing in them ends them early", () => {
     const family: Family = {
       ...{ name: "x_total", help: "One\nline \\ more", labels: ["policy"] },

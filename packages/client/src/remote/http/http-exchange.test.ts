@@ -279,6 +279,19 @@ describe("a lease over HTTP", () => {
     expect(ends).toEqual([]);
   });
 
+  it("takes no connection that checks need, however many are not answered", async () => {
+    const { exchange } = await setUp((request, response, number) => {
+      if (request.url !== "/v1/lease") answering(200, decision)(request, response, number);
+    });
+    for (let i = 0; i < exchange.maxInFlight; i++) exchange.send("lease", [lease]).replies.catch(() => undefined);
+    expect(await exchange.send("check", checks("a")).replies).toMatchObject([{ kind: "answer" }]);
+  });
+
+  it("is asked for again where a gateway says that too much is asked at the moment", async () => {
+    const { exchange } = await setUp(answering(429, "<html>"));
+    expect(await exchange.send("lease", [lease]).replies).toMatchObject([{ kind: "elsewhere" }]);
+  });
+
   it("may have been granted where the counters did not answer, which is not the server's fault", async () => {
     const { exchange } = await setUp(answering(503, { code: "store_unavailable", detail: "away" }));
     expect(await exchange.send("lease", [lease]).replies).toMatchObject([{ kind: "failed" }]);
@@ -286,6 +299,7 @@ describe("a lease over HTTP", () => {
 
   it.each([
     [502, "<html>"],
+    [408, "<html>"],
     [200, "hello"],
     [200, { ...granted, granted: -1 }],
     [200, { ...granted, lease_ms: "5" }],

@@ -38,7 +38,9 @@ export class HttpExchange implements Exchange {
   constructor(address: Address, options: ConnectOptions, events: ExchangeEvents) {
     this.#events = events;
     const onBroken = (why: string): void => events.onEnd(why);
-    this.#requests = new JsonRequests({ address, options, maxConnections: this.maxInFlight, onBroken });
+    // As many for each kind: what hangs of one keeps none of another waiting.
+    const maxConnections = this.maxInFlight * Object.keys(paths).length;
+    this.#requests = new JsonRequests({ address, options, maxConnections, onBroken });
   }
 
   async open(withinMs: number): Promise<void> {
@@ -130,7 +132,9 @@ function readLease({ status, body }: JsonResponse): Reply {
   const lease = status === 200 ? decodeLeaseBody(body) : undefined;
   if (lease !== undefined) return { kind: "answer", value: lease };
   if (isBody(body) && typeof body.code === "string") return errorReply(body);
-  if (status >= 400 && status < 500) return { kind: "refused", error: noLeases };
+  if (status === 429) return { kind: "elsewhere", reason: "storage_overloaded" };
+  // Who waited too long for something says 408, and does not say for what.
+  if (status >= 400 && status < 500 && status !== 408) return { kind: "refused", error: noLeases };
   throw new ExchangeError("lost", `it answers with ${status}`);
 }
 

@@ -14,9 +14,11 @@ const none: readonly ShadowDenial[] = [];
  * still in hand here, which is charged already. What others took or gave since is not in them.
  */
 export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHand: number, nowMs: number): Decision {
-  const { limit, remaining, resetAfterMs, queue, state } = decision;
+  const { limit, remaining, resetAfterMs, resetAtMs, state } = decision;
   const sinceMs = nowMs - atMs;
-  const left = remaining === undefined ? undefined : Math.min(limit ?? Infinity, remaining + unitsInHand);
+  const most = limit === undefined ? undefined : Math.floor(limit);
+  const left = remaining === undefined ? undefined : Math.min(most ?? Infinity, remaining + unitsInHand);
+  const pastMs = resetAfterMs === undefined ? 0 : Math.max(0, Math.ceil(sinceMs - resetAfterMs));
   return {
     allowed: true,
     reason: "within_limits",
@@ -27,11 +29,12 @@ export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHa
     window: decision.window,
     limit,
     remaining: left,
-    used: limit === undefined || left === undefined ? undefined : limit - left,
+    used: most === undefined || left === undefined ? undefined : most - left,
     retryAfterMs: undefined,
     resetAfterMs: resetAfterMs === undefined ? undefined : Math.max(0, Math.ceil(resetAfterMs - sinceMs)),
-    resetAtMs: decision.resetAtMs,
-    queue: queue && { position: queue.position, delayMs: Math.max(0, queue.delayMs - sinceMs) },
+    // Not before now, by the server's clock: a lease may outlive its window.
+    resetAtMs: resetAtMs === undefined ? undefined : resetAtMs + pastMs,
+    queue: queueOf(decision, cost, unitsInHand, sinceMs),
     // Who is allowed is not kept out, whatever was so when the units were granted.
     state: state === "throttled" ? "warning" : state,
     denyCount: 0,
@@ -41,5 +44,21 @@ export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHa
     shadow: none,
     limits: undefined,
     receipt: undefined,
+  };
+}
+
+/** The place in a leaky bucket: behind all that was charged but the units in hand, which come after it. */
+function queueOf(
+  { queue, window, resetAfterMs = 0 }: Decision,
+  cost: number,
+  unitsInHand: number,
+  sinceMs: number,
+): Decision["queue"] {
+  if (queue === undefined || window?.per.kind !== "ms") return undefined;
+  const intervalMs = window.per.ms / window.limit;
+  const aheadMs = Math.max(resetAfterMs - sinceMs - unitsInHand * intervalMs, 0);
+  return {
+    position: Math.max(Math.ceil(aheadMs / intervalMs - 1e-3), cost),
+    delayMs: Math.max(Math.ceil(aheadMs - cost * intervalMs), 0),
   };
 }

@@ -92,6 +92,16 @@ describe("a subject", () => {
     expect(asked.map(({ question: { request } }) => request)).toMatchObject(others);
   });
 
+  it("is the one that was asked about, whatever becomes of the caller's object", () => {
+    const { leases, asked, answer, checks } = setUp({ perSecond: 2 });
+    const dimensions: Record<string, string> = { user: "ada" };
+    for (let i = 0; i < 2; i++) leases.decide({ dimensions });
+    dimensions.user = "bob";
+    answer();
+    checks(100);
+    expect(asked[0]!.question.request.dimensions).toEqual({ user: "ada" });
+  });
+
   it("is left to servers where it is too long to be counted, or too many are", () => {
     const { checks, check, asked } = setUp({ perSecond: 2 });
     checks(5, { dimensions: { user: "x".repeat(1_100) } });
@@ -151,6 +161,19 @@ describe("units in hand", () => {
     },
   );
 
+  it("are not told of any more when they may not be spent any more", async () => {
+    const { leased, check, checks, fail, answer, time } = setUp();
+    leased({ staleMs: 0 });
+    checks(80);
+    fail(true);
+    await time.advance(1_000);
+    check();
+    answer();
+    expect(check()).toMatchObject({ remaining: 400 + 100 + 18 });
+    await time.advance(4_000);
+    expect(check()).toMatchObject({ remaining: 400 + 99 });
+  });
+
   it("never say that a subject is kept out", () => {
     const { leased, check } = setUp();
     leased({ decision: { ...standing, allowed: false, reason: "over_limit", state: "throttled", retryAfterMs: 5 } });
@@ -178,6 +201,14 @@ describe("more", () => {
     expect(checks(100)).toBe(100);
     // Spent while the call was under way, and since: both of the new epoch.
     expect(asked[0]!.question.settled).toEqual({ epoch: 20, spent: 98, kept: 22, returned: 0 });
+  });
+
+  it("is never more than servers take", async () => {
+    const { leased, checks, asked, time } = setUp();
+    leased({ granted: 900_000 });
+    await time.advance(100);
+    checks(9, { cost: 90_000 });
+    expect(asked[0]!.question.want).toBe(1_000_000);
   });
 
   it("is asked for when the lease's time is over, also where much is left", async () => {
@@ -345,6 +376,16 @@ describe("a server that grants no leases", () => {
     expect(asked).toHaveLength(2);
   });
 
+  it("nor takes any back is not asked again and again", () => {
+    const { leased, checks, asked, refuse, leases } = setUp();
+    leased();
+    checks(80);
+    refuse("not_leasable");
+    refuse("not_leasable");
+    expect(asked).toEqual([]);
+    expect(leases.stats).toMatchObject({ held: 0, returned: 0, lost: 20 });
+  });
+
   it("is remembered for a bounded number of subjects", () => {
     const { checks, asked, refuse } = setUp({ perSecond: 1 });
     for (let i = 0; i <= 1_000; i++) {
@@ -394,6 +435,15 @@ describe("close", () => {
     expect(answer({ granted: 0 }).settled).toEqual({ epoch: 10, spent: 0, kept: 0, returned: 100 });
     await closed;
     expect(leases.stats).toMatchObject({ held: 0, returned: 100 });
+  });
+
+  it("does not wait where nobody can be asked", async () => {
+    const { leased, leases, fail, time } = setUp();
+    leased();
+    const closed = leases.close(1_000);
+    fail(false);
+    await closed;
+    expect([time.timers, leases.stats.held]).toEqual([0, 0]);
   });
 
   it("waits no longer than it may", async () => {

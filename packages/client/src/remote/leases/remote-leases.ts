@@ -71,7 +71,8 @@ const usualMax = 1_000;
 const coolShare = 1 / 4;
 /** Before the first answer nothing is known of how long leases are good for, and nothing is in hand. */
 const unknownTimes = { refreshMs: 1_000, leaseMs: 20_000, staleMs: 60_000 } as const;
-const noBound = 1_000_000_000;
+/** The most that servers are to be asked for at once. */
+const maxWant = 1_000_000;
 /** A call costs about as much as this many checks that travel together; less in hand is hardly worth it. */
 const leastWorth = 16;
 const firstPauseMs = 250;
@@ -153,7 +154,7 @@ export class RemoteLeases {
     if (nowMs >= held.notBeforeMs && lease.isDue(nowMs)) this.#ask(held, nowMs);
     if (!decided || told === undefined) return undefined;
     this.#decided += 1;
-    return leasedDecision(told, cost, lease.tokens, nowMs);
+    return leasedDecision(told, cost, lease.spendable(nowMs), nowMs);
   }
 
   /** Gives everything back, and waits for that: as long as this at most. */
@@ -183,7 +184,7 @@ export class RemoteLeases {
     const held: Held = {
       key,
       request: { domain, dimensions: { ...dimensions }, policies: policies && [...policies] },
-      lease: new Lease(times, noBound, perSecond, nowMs),
+      lease: new Lease(times, maxWant, perSecond, nowMs),
       times,
       phase: "held",
       told: undefined,

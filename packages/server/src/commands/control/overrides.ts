@@ -41,7 +41,7 @@ export async function overrideSet(
   const now = `${windows.join(", ")} in ${nameOfLimit(limit)}, ${tellEnd(untilMs, nowMs())}`;
   const same = before?.until_ms === untilMs && before?.windows.join() === windows.join();
   const harmless = before === undefined || same || options.dryRun === true;
-  const question = `${word} has ${was}. Give it ${now} instead?`;
+  const question = plainText(`${word} has ${was}. Give it ${now} instead?`);
   if (!(await confirm({ question, yes: harmless || options.yes === true }, terminal))) return 1;
   const wish = { why, expected: version, dryRun: options.dryRun };
   const done = await api.setLimit(subject, limit, wish).catch((error: unknown) => {

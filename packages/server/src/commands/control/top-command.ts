@@ -1,11 +1,12 @@
 import { type Command, Option } from "commander";
 import type { Signals } from "../../early-signals.ts";
 import { askServer, isInTheClear } from "../ask-server.ts";
-import type { ExitCode, Terminal } from "../terminal.ts";
+import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
 import type { HotKeysBody } from "./admin-bodies.ts";
 import { controlCommand, withExamples } from "./control-command.ts";
 import { type Environment, findToken, openControlSession } from "./control-session.ts";
 import { paintFor } from "./paint.ts";
+import { plainText } from "./plain-text.ts";
 import { type AskHotKeys, showTop, type TopOptions, type TopSession } from "./top.ts";
 
 export interface TopWorld {
@@ -59,5 +60,13 @@ async function createAsk(options: TopOptions, { env, terminal }: TopWorld): Prom
       `The token in ${source} travels in the clear to ${server}, and others can read it on the way; use https:// instead.\n`,
     );
   return async ({ by, count }) =>
-    JSON.parse(await askServer({ server, token }, `v1/hot-keys?by=${by}&count=${count}`)) as HotKeysBody;
+    parseAnswer(await askServer({ server, token }, `v1/hot-keys?by=${by}&count=${count}`));
+}
+
+function parseAnswer(text: string): HotKeysBody {
+  try {
+    return JSON.parse(text) as HotKeysBody;
+  } catch {
+    throw new CommandError(`the server answered not as Sluice does: ${plainText(text.slice(0, 200))}`);
+  }
 }

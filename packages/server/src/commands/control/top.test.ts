@@ -1,5 +1,7 @@
 import { EventEmitter } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -231,6 +233,68 @@ describe("sluice top, where a server goes away", () => {
     await expect.poll(() => drawn(seen), patience).toMatch(/no answer from[\s\S]*decisions a second/);
     seen.stdin.write("q");
     expect(await seen.code).toBe(0);
+  });
+});
+
+describe("sluice top, of a server that is slow or breaks off", () => {
+  let answer: (by: string, response: ServerResponse) => void;
+  let server: Server;
+  const nothing = (by: string): string =>
+    JSON.stringify({
+      ...{ by, items: [], total: { per_second: 0, denied_per_second: 0 }, nodes: { told: 1, oldest_ms: 0 } },
+    });
+  let address: string;
+
+  beforeEach(async () => {
+    server = createServer((request, response) => {
+      response.setHeader("content-type", "application/json");
+      answer(/by=(\w+)/.exec(request.url ?? "")![1]!, response);
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterEach(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const watch = (every: string): Seen =>
+    top(["--server", address, "--every", every], { terminal: screen, env: { SLUICE_TOKEN: "" } });
+
+  it.each([
+    ["breaks off", (response: ServerResponse) => response.write("{", () => response.destroy())],
+    ["is cut off", (response: ServerResponse) => response.end("{")],
+  ])("asks on where an answer %s", async (_name, fail) => {
+    let fine = true;
+    answer = (by, response) => (fine ? response.end(nothing(by)) : fail(response));
+    const seen = watch("200ms");
+    await expect.poll(() => seen.out, patience).toContain("decisions a second");
+    fine = false;
+    await expect.poll(() => drawn(seen), patience).toMatch(/no answer from|not as Sluice does/);
+    fine = true;
+    await expect.poll(() => drawn(seen), patience).toMatch(/quit\S*\n/);
+    seen.stdin.write("q");
+    expect(await seen.code, seen.err).toBe(0);
+  });
+
+  it("changes the order at once when a key is pressed while it asks", async () => {
+    const asked: string[] = [];
+    let late: ServerResponse | undefined;
+    answer = (by, response) => {
+      asked.push(by);
+      if (asked.length === 2) late = response;
+      else response.end(nothing(by));
+    };
+    const seen = watch("1m");
+    await expect.poll(() => seen.out, patience).toContain("decisions a second");
+    // A key that means nothing looks anew.
+    seen.stdin.write("x");
+    await expect.poll(() => late, patience).toBeDefined();
+    seen.stdin.write("d");
+    late!.end(nothing("rate"));
+    await expect.poll(() => drawn(seen), patience).toContain("Nobody was denied");
+    expect(asked).toEqual(["rate", "rate", "denials"]);
+    seen.stdin.write("q");
+    expect(await seen.code, seen.err).toBe(0);
   });
 });
 

@@ -60,16 +60,20 @@ const keysOf: Readonly<Record<string, HotKeyOrder>> = { r: "rate", d: "denials" 
 async function showLive(first: HotKeysBody, wish: LiveWish, ask: AskHotKeys, session: TopSession): Promise<void> {
   const { terminal, paint, signals } = session;
   let { by } = wish;
+  let asked = by;
   let shown = first;
   let trouble = "";
   const screen = openLiveScreen(terminal, signals, (key) => {
     by = keysOf[key.toLowerCase()] ?? by;
   });
   try {
-    while (!screen.isEnded) {
+    for (;;) {
       const hint = paint.faint(`by ${by}; r: by rate, d: by denials, q: quit${trouble}`);
       screen.draw(`${hint}\n${renderHotKeys(shown, widthOf(terminal), paint)}`);
-      await screen.wait(wish.everyMs);
+      // Another order is not waited for, also where it was wished for while an answer was.
+      if (by === asked) await screen.wait(wish.everyMs);
+      if (screen.isEnded) break;
+      asked = by;
       const answer = await Promise.race([screen.ended, ask({ by, count: wish.count }).catch(asTrouble)]);
       if (typeof answer === "string") trouble = ` (${answer})`;
       else if (answer !== undefined) {

@@ -1,0 +1,231 @@
+import type { CallLater, Clock } from "../clock.ts";
+import type { CentralCounters, LeaseAnswer, LeaseAsk, ResolvedLimit } from "../counters/counter-store.ts";
+import { StoreUnavailable } from "../counters/store-unavailable.ts";
+import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import { allowanceOf, isLeasable, leastAllowanceOf } from "./allowance.ts";
+import { Heat } from "./heat.ts";
+import { Lease, type LeaseTimes } from "./lease.ts";
+import { LeaseTable } from "./lease-table.ts";
+import { isAlike, LeasedCounter } from "./leased-counter.ts";
+
+export interface HeldLeasesOptions {
+  readonly leasing: boolean;
+  readonly times: LeaseTimes;
+  readonly hotPerSecond: number;
+  readonly coolPerSecond: number;
+  readonly maxLeases: number;
+  readonly clock: Clock;
+  readonly callLater: CallLater;
+}
+
+/** Every lease is looked at once a second, a tenth of them at a time. */
+const sweepEveryMs = 100;
+const sweepParts = 10;
+/** So many leases are given back at once. */
+const callsTogether = 500;
+
+/** The leases of this node, and the calls to the centre for them: begun when counters are hot, renewed, and given back. */
+export class HeldLeases {
+  readonly #centre: CentralCounters;
+  readonly #options: HeldLeasesOptions;
+  readonly #table: LeaseTable<LeasedCounter>;
+  readonly #heat: Heat;
+  readonly #counts = { fetches: 0, refused: 0, failed: 0, granted: 0, returned: 0, lost: 0 };
+  #leasing: boolean;
+  #aheadMs = 0;
+  #cancelSweep: (() => void) | undefined;
+  #sweepPart = 0;
+  #draining: Promise<void> | undefined;
+
+  constructor(centre: CentralCounters, options: HeldLeasesOptions) {
+    this.#centre = centre;
+    this.#options = options;
+    this.#leasing = options.leasing;
+    this.#table = new LeaseTable(options.maxLeases);
+    this.#heat = new Heat(options.clock.nowMs());
+  }
+
+  /** False from the moment that everything is given back. */
+  get leasing(): boolean {
+    return this.#leasing;
+  }
+
+  /** How far the centre's clock, in epoch milliseconds, is ahead of this node's. */
+  get aheadMs(): number {
+    return this.#aheadMs;
+  }
+
+  get stats(): HeldLeasesStats {
+    const nowMs = this.#options.clock.nowMs();
+    let tokens = 0;
+    let stale = 0;
+    this.#table.forEach(({ lease }) => {
+      tokens += lease.spendable(nowMs);
+      if (lease.isStale(nowMs)) stale += 1;
+    });
+    return { leases: this.#table.size, tokens, stale, ...this.#counts };
+  }
+
+  find(lo: number, hi: number): LeasedCounter | undefined {
+    return this.#table.size === 0 ? undefined : this.#table.find(lo, hi);
+  }
+
+  /** Begins a lease where it is worth its calls, or a policy asks for it. */
+  leaseIfHot(asked: ResolvedLimit, lo: number, hi: number, nowMs: number): void {
+    if (!this.#leasing || this.#table.isFull) return;
+    const { policy } = asked.limit;
+    // A steady rate shows as up to twice as much.
+    const perSecond = this.#heat.note(lo, hi, nowMs) / 2;
+    if (perSecond < this.#options.hotPerSecond && policy.counters !== "leased") return;
+    if (!isLeasable(asked)) return;
+    const allowance = allowanceOf(asked);
+    if (allowance < leastAllowanceOf(policy.counters)) return;
+    const leased = new LeasedCounter(asked, lo, hi, new Lease(this.#options.times, allowance, perSecond, nowMs), nowMs);
+    this.#table.add(leased);
+    this.#sweepLater();
+    this.fetch(leased, nowMs);
+  }
+
+  /**
+   * Whether a lease that was granted by other windows is spent by these: where policies were only written again. What one unit is worth
+   * to the counters depends on the numbers, so by others it is neither spent nor given back. After an edit it is given back at once, and
+   * where it is another tier's, or another subject's own, it stays with those until it cools.
+   */
+  adopts(leased: LeasedCounter, limit: CompiledLimit, windows: readonly CompiledWindow[], nowMs: number): boolean {
+    if (!isAlike(leased, { limit, windows })) {
+      if (leased.limit !== limit) void this.#giveBack(leased, nowMs);
+      return false;
+    }
+    leased.window = windows[leased.windows.indexOf(leased.window)] ?? windows[0]!;
+    leased.limit = limit;
+    leased.windows = windows;
+    return true;
+  }
+
+  /** Asks for more. */
+  fetch(leased: LeasedCounter, nowMs: number): void {
+    if (!this.#leasing || leased.gone) return;
+    void this.#call(leased, leased.lease.ask(nowMs), nowMs);
+  }
+
+  /** Ends a lease. What is on its way is waited for, and given back when it arrives. */
+  #giveBack(leased: LeasedCounter, nowMs: number): Promise<void> | undefined {
+    leased.gone = true;
+    this.#table.delete(leased);
+    return leased.lease.asking ? leased.calling : this.returnHeld(leased, nowMs);
+  }
+
+  /** What is in hand of a lease that has ended. */
+  returnHeld(leased: LeasedCounter, nowMs: number): Promise<void> | undefined {
+    const { lease } = leased;
+    const ask = lease.giveBack(nowMs);
+    if (ask !== undefined) return this.#call(leased, ask, nowMs);
+    // Strays are spoken of to nobody.
+    lease.abandon();
+    this.#countLost(leased);
+    return undefined;
+  }
+
+  #call(leased: LeasedCounter, ask: LeaseAsk, askedMs: number): Promise<void> {
+    leased.calling = this.#ask(leased, ask, askedMs).finally(() => this.#countLost(leased));
+    return leased.calling;
+  }
+
+  async #ask(leased: LeasedCounter, ask: LeaseAsk, askedMs: number): Promise<void> {
+    const { lease, limit, windows, subject } = leased;
+    let answer: LeaseAnswer;
+    try {
+      answer = await this.#centre.lease([{ limit, windows, subject, cost: 1, group: 0 }], ask);
+    } catch (error) {
+      // Why the centre does not answer is told where it is asked for decisions; here it matters whether it heard of this call.
+      if (error instanceof StoreUnavailable && !error.mayBeDone) lease.callOff(this.#options.clock.nowMs());
+      else lease.failed(this.#options.clock.nowMs());
+      if (leased.gone) lease.abandon();
+      if (ask.want === 0) return;
+      this.#counts.fetches += 1;
+      this.#counts.failed += 1;
+      return;
+    }
+    const nowMs = this.#options.clock.nowMs();
+    lease.granted(answer, nowMs);
+    this.#counts.returned += ask.settled?.returned ?? 0;
+    this.#counts.granted += answer.granted;
+    if (ask.want > 0) this.#counts.fetches += 1;
+    if (ask.want > 0 && answer.granted === 0) this.#counts.refused += 1;
+    leased.hear(answer, askedMs);
+    this.#aheadMs = answer.atMs - askedMs;
+    if (!leased.gone) return;
+    // After a give-back there is something in hand only if it was set aside until then.
+    if (ask.want > 0 || lease.tokens > 0) await this.returnHeld(leased, nowMs);
+  }
+
+  #countLost(leased: LeasedCounter): void {
+    const { lost } = leased.lease;
+    this.#counts.lost += lost - leased.lostCounted;
+    leased.lostCounted = lost;
+  }
+
+  #sweepLater(): void {
+    this.#cancelSweep ??= this.#options.callLater(() => {
+      this.#cancelSweep = undefined;
+      this.#sweep(this.#options.clock.nowMs());
+      if (this.#table.size > 0 && this.#leasing) this.#sweepLater();
+    }, sweepEveryMs);
+  }
+
+  /** Ends leases that cooled. While the centre does not answer they stay, because they are all that there is, and it is asked. */
+  #sweep(nowMs: number): void {
+    this.#sweepPart = (this.#sweepPart + 1) % sweepParts;
+    let calls = 0;
+    for (const leased of this.#table.part(this.#sweepPart, sweepParts)) {
+      const { lease } = leased;
+      if (!lease.isCool(this.#options.coolPerSecond, nowMs)) continue;
+      if (++calls > callsTogether) return;
+      if (!lease.isStale(nowMs)) void this.#giveBack(leased, nowMs);
+      else if (lease.isDue(nowMs)) this.fetch(leased, nowMs);
+    }
+  }
+
+  /** Gives everything back, as far as the centre answers within that time, and leases nothing any more. */
+  drain(withinMs: number): Promise<void> {
+    this.#draining ??= this.#giveAllBack(withinMs);
+    return this.#draining;
+  }
+
+  async #giveAllBack(withinMs: number): Promise<void> {
+    this.#leasing = false;
+    this.#cancelSweep?.();
+    this.#cancelSweep = undefined;
+    let timeIsUp = false;
+    let cancel: (() => void) | undefined;
+    const timer = new Promise<void>((resolve) => {
+      cancel = this.#options.callLater(() => {
+        timeIsUp = true;
+        resolve();
+      }, withinMs);
+    });
+    const all = this.#table.part(0, 1);
+    for (let i = 0; i < all.length && !timeIsUp; i += callsTogether) {
+      const nowMs = this.#options.clock.nowMs();
+      const given = all.slice(i, i + callsTogether).map((leased) => this.#giveBack(leased, nowMs));
+      await Promise.race([Promise.all(given), timer]);
+    }
+    cancel?.();
+  }
+}
+
+/** Numbers that only grow, but for the first three. */
+export interface HeldLeasesStats {
+  /** Counters that are leased, units in hand, and leases that are over and still spent, because the centre does not answer. */
+  readonly leases: number;
+  readonly tokens: number;
+  readonly stale: number;
+  /** Calls for leases that are over: all of them, those that were granted nothing, and those without an answer. */
+  readonly fetches: number;
+  readonly refused: number;
+  readonly failed: number;
+  /** Units: granted, given back, and ended unspent. */
+  readonly granted: number;
+  readonly returned: number;
+  readonly lost: number;
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { ManualClock } from "../clock.ts";
+import type { LeaseAnswer, SettledGrant } from "../counters/counter-store.ts";
+import { MemoryCounters } from "../counters/memory-counters.ts";
+import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
+
+const holdMs = 10_000;
+
+/** Allows 100 units of each subject to be out. */
+const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 1000)], maxOvershoot: 0.1 });
+
+function open(): { clock: ManualClock; ask(subject: string, want: number, settled?: SettledGrant): LeaseAnswer } {
+  const clock = new ManualClock(conversationStartMs);
+  const counters = new MemoryCounters({ clock, maxIds: 2 });
+  return {
+    clock,
+    ask: (subject, want, settled) => counters.lease([resolvedLimit(limit, subject)], { want, holdMs, settled }),
+  };
+}
+
+describe("where as many counters are leased as may be", () => {
+  it("nothing is granted of another, and none of those that are is forgotten for it", () => {
+    const { ask } = open();
+    const granted = [ask("a", 100).granted, ask("b", 100).granted];
+    expect([ask("c", 100).granted, ask("d", 100).granted]).toEqual([0, 0]);
+    expect([ask("a", 0).unspent, ask("b", 0).unspent]).toEqual(granted);
+  });
+
+  it("those that are go on being leased, also where all of it was spent", () => {
+    const { ask } = open();
+    const { epoch, granted } = ask("a", 100);
+    ask("b", 100);
+    const renewed = ask("a", 100, { epoch, spent: granted, kept: 0, returned: 0 });
+    expect(renewed.granted).toBe(granted);
+    expect(ask("a", 100, { epoch: renewed.epoch, spent: 0, kept: granted, returned: 0 }).unspent).toBe(75);
+  });
+
+  it("others are, as soon as one is settled or has ended", () => {
+    const { clock, ask } = open();
+    const { epoch, granted } = ask("a", 100);
+    ask("b", 100);
+    ask("a", 0, { epoch, spent: 0, kept: 0, returned: granted });
+    expect(ask("c", 100).granted).toBe(granted);
+    expect(ask("d", 100).granted).toBe(0);
+    clock.advance(holdMs + 15_000);
+    expect(ask("d", 100).granted).toBe(granted);
+  });
+
+  it("what somebody says to have kept takes nobody's place", () => {
+    const { ask } = open();
+    const granted = [ask("a", 100).granted, ask("b", 100).granted];
+    for (let i = 0; i < 10; i++) ask(`c${i}`, 0, { epoch: 1, spent: 0, kept: 50, returned: 0 });
+    expect([ask("a", 0).unspent, ask("b", 0).unspent]).toEqual(granted);
+  });
+});

@@ -1,0 +1,91 @@
+import { queuePosition } from "../algorithms/arrival.ts";
+import type { LeaseAnswer, OneOutcome, ResolvedLimit } from "../counters/counter-store.ts";
+import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import { allowanceOf, isLeasable } from "./allowance.ts";
+import type { Lease } from "./lease.ts";
+
+/** One counter that is leased: all windows of one limit, for one subject. */
+export class LeasedCounter {
+  readonly lo: number;
+  readonly hi: number;
+  readonly lease: Lease;
+  windows: readonly CompiledWindow[];
+  /** The window that limits most, as the centre said last, and when it was asked. Whole numbers: see `Lease`. */
+  window: CompiledWindow;
+  remaining = 0;
+  resetAfterMs = 0;
+  heardMs: number;
+  limit: CompiledLimit;
+  readonly subject: string;
+  /** What it has lost so far, as it was counted. */
+  lostCounted = 0;
+  /** The call that is on its way. */
+  calling: Promise<void> | undefined;
+  gone = false;
+
+  constructor(asked: ResolvedLimit, lo: number, hi: number, lease: Lease, nowMs: number) {
+    const { limit, windows, subject } = asked;
+    this.lo = lo;
+    this.hi = hi;
+    this.lease = lease;
+    this.windows = windows;
+    this.window = windows[0]!;
+    this.heardMs = Math.floor(nowMs);
+    this.limit = limit;
+    this.subject = subject;
+    this.calling = undefined;
+  }
+
+  /** What the centre says of it, asked at this time. */
+  hear({ outcomes }: LeaseAnswer, askedMs: number): void {
+    const outcome = outcomes[0];
+    if (outcome === undefined) return;
+    this.window = outcome.window;
+    this.remaining = outcome.remaining;
+    this.resetAfterMs = outcome.resetAfterMs;
+    this.heardMs = Math.floor(askedMs);
+  }
+
+  /** How it stands as far as this node knows: as the centre said last, by now, and what is in hand on top. */
+  describe(cost: number, nowMs: number, one: OneOutcome): void {
+    const { window, remaining, resetAfterMs } = this;
+    const passedMs = nowMs - this.heardMs;
+    const { tokens } = this.lease;
+    one.window = window;
+    one.fits = "now";
+    one.retryAfterMs = 0;
+    one.queuePosition = 0;
+    one.queueDelayMs = 0;
+    if (window.kind === "arrival") {
+      const { intervalMs, capacity } = window;
+      const aheadMs = Math.max(resetAfterMs - passedMs - tokens * intervalMs, 0);
+      const refilled = remaining + tokens + Math.floor(passedMs / intervalMs);
+      one.remaining = Math.min(refilled, Math.floor(capacity));
+      one.resetAfterMs = Math.ceil(aheadMs);
+      if (window.leaky) {
+        one.queuePosition = Math.max(queuePosition(window, aheadMs), cost);
+        one.queueDelayMs = Math.max(Math.ceil(aheadMs - cost * intervalMs), 0);
+      }
+    } else {
+      // What was counted then does not count any more after the reset.
+      one.remaining = passedMs < resetAfterMs ? Math.min(remaining + tokens, window.capacity) : window.capacity;
+      one.resetAfterMs = Math.max(Math.ceil(resetAfterMs - passedMs), 0);
+    }
+  }
+}
+
+type LimitAndWindows = Pick<ResolvedLimit, "limit" | "windows">;
+
+/** Whether a unit that was granted by one is worth the same by the other, and as much of it may be out. */
+export function isAlike(one: LimitAndWindows, other: LimitAndWindows): boolean {
+  return (
+    isLeasable(other) &&
+    allowanceOf(one) === allowanceOf(other) &&
+    one.windows.length === other.windows.length &&
+    one.windows.every(({ identity, perMs, capacity, source }, i) => {
+      const window = other.windows[i]!;
+      const isSameRate = perMs === window.perMs && source.limit === window.source.limit;
+      return isSameRate && identity === window.identity && capacity === window.capacity;
+    })
+  );
+}
