@@ -128,9 +128,8 @@ export class LeasedCounters implements CentralCounters {
     cost: number,
     deadlineMs: number | undefined,
   ): Readonly<OneOutcome> | Promise<TakeAnswer> {
-    hashText(subject, this.#hash);
-    const lo = this.#hash.lo ^ limit.hashLo;
-    const hi = this.#hash.hi ^ limit.hashHi;
+    this.#hashCounter(limit, subject);
+    const { lo, hi } = this.#hash;
     const nowMs = this.#clock.nowMs();
     this.hotKeys.note(limit, subject, lo, hi, nowMs);
     const leased = this.#held.find(lo, hi);
@@ -268,9 +267,8 @@ export class LeasedCounters implements CentralCounters {
     for (let index = 0; index < limits.length; index++) {
       const asked = limits[index]!;
       const { limit, windows, subject, cost, group } = asked;
-      hashText(subject, this.#hash);
-      const lo = this.#hash.lo ^ limit.hashLo;
-      const hi = this.#hash.hi ^ limit.hashHi;
+      this.#hashCounter(limit, subject);
+      const { lo, hi } = this.#hash;
       this.hotKeys.note(limit, subject, lo, hi, nowMs);
       const leased = this.#held.find(lo, hi);
       if (leased !== undefined && (leased.windows === windows || this.#held.adopts(leased, limit, windows, nowMs))) {
@@ -334,9 +332,8 @@ export class LeasedCounters implements CentralCounters {
     const nowMs = this.#clock.nowMs();
     const note = (answer: TakeAnswer): TakeAnswer => {
       for (const [i, { limit, subject }] of limits.entries()) {
-        hashText(subject, this.#hash);
-        const lo = this.#hash.lo ^ limit.hashLo;
-        const hi = this.#hash.hi ^ limit.hashHi;
+        this.#hashCounter(limit, subject);
+        const { lo, hi } = this.#hash;
         // With an id it was noted when it was looked for here.
         if (options.receipt === true) this.hotKeys.note(limit, subject, lo, hi, nowMs);
         if (answer.outcomes[i]!.fits !== "now") this.hotKeys.noteDenied(lo, hi);
@@ -423,9 +420,8 @@ export class LeasedCounters implements CentralCounters {
   }
 
   #noteDenialOf(asked: ResolvedLimit, outcome: LimitOutcome, askedMs: number, atMs: number): void {
-    hashText(asked.subject, this.#hash);
-    const { hashLo, hashHi } = asked.limit;
-    this.#noteDenial(this.#hash.lo ^ hashLo, this.#hash.hi ^ hashHi, asked, outcome, askedMs, atMs);
+    this.#hashCounter(asked.limit, asked.subject);
+    this.#noteDenial(this.#hash.lo, this.#hash.hi, asked, outcome, askedMs, atMs);
   }
 
   #noteDenial(
@@ -451,14 +447,21 @@ export class LeasedCounters implements CentralCounters {
 
   #forgetDenials(limits: readonly ResolvedLimit[]): void {
     for (const { limit, subject } of limits) {
-      hashText(subject, this.#hash);
-      this.#denials.forget(this.#hash.lo ^ limit.hashLo, this.#hash.hi ^ limit.hashHi);
+      this.#hashCounter(limit, subject);
+      this.#denials.forget(this.#hash.lo, this.#hash.hi);
     }
   }
 
-  #findLeased({ limit, subject }: ResolvedLimit): LeasedCounter | undefined {
+  /** The hash of one limit's counter for one subject, into `#hash`. */
+  #hashCounter(limit: CompiledLimit, subject: string): void {
     hashText(subject, this.#hash);
-    return this.#held.find(this.#hash.lo ^ limit.hashLo, this.#hash.hi ^ limit.hashHi);
+    this.#hash.lo ^= limit.hashLo;
+    this.#hash.hi ^= limit.hashHi;
+  }
+
+  #findLeased({ limit, subject }: ResolvedLimit): LeasedCounter | undefined {
+    this.#hashCounter(limit, subject);
+    return this.#held.find(this.#hash.lo, this.#hash.hi);
   }
 
   /** The leased counter that a cost would be spent of. */
