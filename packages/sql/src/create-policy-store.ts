@@ -74,13 +74,16 @@ async function awaitOtherChanges({ database, tables, all }: Session): Promise<vo
   await all(tables.selectFrom("sluice_pulse").select("id").where("id", "=", 1).forUpdate());
 }
 
-/** By the database's clock, because those of nodes differ. */
+/**
+ * By the database's clock, because those of nodes differ. In sums numbers say their type, so that no server has to guess that of a
+ * parameter.
+ */
 async function lead({ database, tables, all }: Session, node: string, forMs: number): Promise<boolean> {
   const now = database.nowMs();
   const rows = await all(
     tables
       .insertInto("sluice_leases")
-      .values({ name: "leader", holder: node, since_ms: now, until_ms: sql<number>`${now} + ${forMs}` })
+      .values({ name: "leader", holder: node, since_ms: now, until_ms: sql<number>`${now} + cast(${forMs} as bigint)` })
       .onConflict((conflict) =>
         conflict
           .column("name")
@@ -93,7 +96,7 @@ async function lead({ database, tables, all }: Session, node: string, forMs: num
             is.or([
               is("sluice_leases.holder", "=", is.ref("excluded.holder")),
               is("sluice_leases.until_ms", "<=", is.ref("excluded.since_ms")),
-              is("sluice_leases.since_ms", ">", is("excluded.since_ms", "+", maxClockStepMs)),
+              is("sluice_leases.since_ms", ">", is("excluded.since_ms", "+", sql.lit(maxClockStepMs))),
             ]),
           ),
       )

@@ -9,6 +9,7 @@ import type { Migration } from "./migrations/migration.ts";
 import { openPolicyStoreAt } from "./open-policy-store.ts";
 import type { PolicyStore } from "./policy-store.ts";
 import { readEverything } from "./testing/policy-store-contract.ts";
+import { poseAsCockroach } from "./testing/pose-as-cockroach.ts";
 import { sample } from "./testing/sample-records.ts";
 
 const opened: PolicyStore[] = [];
@@ -64,6 +65,7 @@ describe("the list of migrations", () => {
 describe.each([
   ["an SQLite file", async () => `sqlite:${path.join(folder, `store-${files++}.db`)}`],
   ["PostgreSQL", () => server.createDatabase()],
+  ["a server that says it is CockroachDB", () => poseAsCockroach(server)],
 ])("the schema of %s", (_where, createUrl) => {
   it("is brought from every earlier version to the newest, with what is in it", async () => {
     for (let from = 1; from < migrations.length; from += 1) {
@@ -159,4 +161,56 @@ it("needs no right to create anything in PostgreSQL once the schema is there", a
   const guest = await open(url.replace(/\/\/.*@/, "//guest:guest-password@"));
   await guest.change((change) => change.putPolicy(sample.policy()));
   expect(await guest.read((view) => view.policies())).toHaveLength(1);
+});
+
+describe("a migration whose statements stand alone", () => {
+  it.each([
+    [
+      "nothing but an empty table of versions",
+      "create table sluice_schema (id integer primary key, version integer not null)",
+    ],
+    [
+      "the first tables, a row and an index",
+      `create table sluice_schema (id integer primary key, version integer not null);
+       insert into sluice_schema values (1, 0);
+       ${migrations[0]?.statements("text").slice(0, 4).join(";")}`,
+    ],
+  ])("goes on where a node ended that had made %s", async (_what, made) => {
+    const url = await poseAsCockroach(server);
+    // One statement at a time, as the node had made them.
+    for (const statement of made.split(";")) await server.psql(statement, url);
+    const store = await open(url, [...migrations, later]);
+    await store.change((change) => change.nextGeneration());
+    expect(await server.psql("select version from sluice_schema", url)).toBe(String(later.version));
+  });
+
+  it("waits for another that is just making the same", async () => {
+    const url = await poseAsCockroach(server);
+    const refusal = "raise exception 'index in the middle of being added, try again later' using errcode = '55000'";
+    await server.psql(
+      `create sequence attempts;
+       create function refuse_first() returns event_trigger language plpgsql as $$ begin
+         if nextval('attempts') in (2, 4, 5, 6) then ${refusal}; end if;
+       end $$;
+       create event trigger refuse_first on ddl_command_start execute function refuse_first()`,
+      url,
+    );
+    const store = await open(url);
+    expect((await store.readPulse()).generation).toBe(0);
+    expect(Number(await server.psql("select last_value from attempts", url))).toBeGreaterThan(10);
+  });
+
+  it("changes nothing when all of it is done again", async () => {
+    const url = await poseAsCockroach(server);
+    await open(url, [...migrations, later]);
+    const dump =
+      "select table_name, column_name from information_schema.columns where table_name like 'sluice_%' order by 1, 2";
+    const indexes = "select indexname from pg_indexes where tablename like 'sluice_%' order by 1";
+    const whole = [await server.psql(dump, url), await server.psql(indexes, url)];
+    await server.psql("update sluice_schema set version = 0", url);
+    await server.psql("update sluice_pulse set generation = 7", url);
+    const again = await open(url, [...migrations, later]);
+    expect([await server.psql(dump, url), await server.psql(indexes, url)]).toEqual(whole);
+    expect((await again.readPulse()).generation).toBe(7);
+  });
 });

@@ -1,39 +1,237 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { expect, it } from "vitest";
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+import { startPostgres, type TestPostgres } from "@sluice/test-servers";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { generationChannel } from "./generation-channel.ts";
+import { migrations } from "./migrations/index.ts";
+import type { Migration } from "./migrations/migration.ts";
+import { openPolicyStoreAt } from "./open-policy-store.ts";
+import type { PolicyStore } from "./policy-store.ts";
+import { openPostgresListener } from "./postgres-notices.ts";
+import { partForms, reservedNames, type SqlForm, separators, statementForms } from "./testing/plain-sql-forms.ts";
+import { policyStoreContract } from "./testing/policy-store-contract.ts";
+import { poseAsCockroach } from "./testing/pose-as-cockroach.ts";
 
-const folder = new URL(".", import.meta.url);
-const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter(
-  (name) => name.endsWith(".ts") && !name.endsWith(".test.ts"),
-);
+const patience = { timeout: 30_000, interval: 50 };
+let server: TestPostgres;
+/** All that was sent to PostgreSQL, and to a server that says it is CockroachDB. */
+let sent: Readonly<Record<"postgres" | "cockroach", readonly string[]>>;
+/** By name, of all tables: whether one may be NULL. */
+let columns: ReadonlyMap<string, boolean>;
 
-/** What CockroachDB lacks, or does in another way than PostgreSQL. */
-const foreign = [
-  /\bcreate\s+(?:or\s+replace\s+)?(?:constraint\s+)?trigger\b/i,
-  /\bcreate\s+sequence\b|\bnextval\b|\b(?:big|small)?serial\b|\bgenerated\s+(?:always|by default)\s+as\s+identity\b/i,
-  /\bpg_(?:try_)?advisory/i,
-  /\block\s+table\b/i,
-  /\bexclude\s+using\b/i,
-  /\bcreate\s+(?:or\s+replace\s+)?(?:function|procedure|rule)\b/i,
-];
+beforeAll(async () => {
+  const settings = { logging_collector: "on", log_destination: "jsonlog", log_filename: "sent", log_rotation_age: "0" };
+  server = await startPostgres({ settings: { ...settings, log_statement: "all", log_min_messages: "log" } });
+  const postgres = await useStore(() => server.createDatabase());
+  const cockroach = await useStore(() => poseAsCockroach(server));
+  columns = await readColumns(postgres[0]!);
+  sent = { postgres: await readSent(postgres), cockroach: await readSent(cockroach) };
+}, 120_000);
 
-it("is plain: no triggers, sequences, advisory locks, locked tables, exclusions or functions", () => {
-  expect(files.length).toBeGreaterThan(10);
-  expect(files).toContain("migrations/0001-policies.ts");
-  for (const name of files) {
-    const text = readFileSync(new URL(name, folder), "utf8");
-    for (const pattern of foreign) expect(`${name}: ${pattern.exec(text)?.[0] ?? "plain"}`).toBe(`${name}: plain`);
+afterAll(() => server.close());
+
+/** What migrations of later versions may be made of. */
+const later: Migration = {
+  version: migrations.length + 1,
+  statements: (text) => [
+    `alter table sluice_policies add column later_note ${text}`,
+    "alter table sluice_audit add column later_weight bigint not null default 1",
+  ],
+};
+
+/** Keeps the whole contract, migrates from every version, alone and several at once, and listens. Resolves with all URLs. */
+async function useStore(createUrl: () => Promise<string>): Promise<readonly string[]> {
+  const [urls, opened]: [string[], PolicyStore[]] = [[], []];
+  const open = async (url: string, known: readonly Migration[] = migrations): Promise<PolicyStore> => {
+    const store = await openPolicyStoreAt({ url }, known);
+    opened.push(store);
+    return store;
+  };
+  const create = async (): Promise<string> => {
+    const url = await createUrl();
+    urls.push(url);
+    return url;
+  };
+  const grown = await create();
+  for (let known = 0; known <= migrations.length; known += 1)
+    await (await open(grown, migrations.slice(0, known))).close();
+  await open(grown, [...migrations, later]);
+  for (const { run } of policyStoreContract) {
+    const url = await create();
+    await run({ store: await open(url), openAnother: () => open(url) });
   }
+  const contested = await create();
+  await Promise.all(Array.from({ length: 4 }, () => open(contested)));
+  await listenOnce(contested);
+  await Promise.all(opened.map((store) => store.close()));
+  return urls;
+}
+
+/** Until it has asked whether the server is there. */
+async function listenOnce(url: string): Promise<void> {
+  const listener = openPostgresListener({ url, channel: generationChannel, probeEveryMs: 1, onMessage() {} });
+  const probing = "select count(*) from pg_stat_activity where query = 'select 1'";
+  await vi.waitFor(async () => expect(await server.psql(probing, url)).toBe("1"), patience);
+  await listener.close();
+}
+
+async function readColumns(url: string): Promise<ReadonlyMap<string, boolean>> {
+  const nullable = "select column_name, bool_or(is_nullable = 'YES') from information_schema.columns";
+  const lines = await server.psql(`${nullable} where table_name like 'sluice_%' group by 1`, url);
+  return new Map(lines.split("\n").map((line) => [line.split("|")[0]!, line.endsWith("|t")]));
+}
+
+/** By what the server itself wrote down, of those who are not psql. */
+async function readSent(urls: readonly string[]): Promise<readonly string[]> {
+  const databases = new Set(urls.map((url) => new URL(url).pathname.slice(1)));
+  const statements = new Set<string>();
+  for (const line of (await readLog()).split("\n")) {
+    const { dbname, application_name, message } = JSON.parse(line) as Readonly<Record<string, string | undefined>>;
+    const text = /^(?:statement|execute [^:]*): (.*)$/s.exec(message ?? "")?.[1];
+    if (text === undefined || application_name !== "sluice" || !databases.has(dbname ?? "")) continue;
+    for (const statement of text.split(";")) statements.add(statement.trim().replaceAll(/\s+/g, " "));
+  }
+  return [...statements];
+}
+
+/** Whole lines. What was sent before this is in it: the server writes in order, and a moment later. */
+async function readLog(): Promise<string> {
+  const mark = "select 'this is the end'";
+  await server.psql(mark);
+  const file = path.join(server.folder, "data", "log", "sent.json");
+  const log = await vi.waitFor(async () => {
+    const text = await readFile(file, "utf8");
+    expect(text).toContain(mark);
+    return text;
+  }, patience);
+  return log.slice(0, log.lastIndexOf("\n"));
+}
+
+/** A statement with its names, parameters and numbers as such: `select name from name where name = $`. */
+function reduce(statement: string): string {
+  const tokens = statement.match(/"[^"]*"|\$\d+|\d+|\w+|<>|<=|>=|\S/g) ?? [];
+  return tokens
+    .map((token, index) => {
+      if (token === '"excluded"') return "excluded";
+      if (token === '"C"' && tokens[index - 1] === "collate") return token;
+      if (token.startsWith('"') || token.startsWith("sluice_")) return "name";
+      if (columns.has(token) && tokens[index + 1] !== "(") return "name";
+      if (/^\d+$/.test(token)) return "0";
+      return token.startsWith("$") ? "$" : token.toLowerCase();
+    })
+    .join(" ");
+}
+
+/** What takes the same as a form, over reduced statements. */
+function patternOf(form: string): string {
+  const tokens = form.split(/ (?![^<]*>)/).map((token, index) => {
+    const [, opening = "", core = "", closing = ""] = /^(\[*)(.*?)(\]*)$/.exec(token) ?? [];
+    const part = /^<(\w+)>$/.exec(core)?.[1];
+    const space = index === 0 ? "" : " ";
+    const literal = core.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&");
+    return (
+      "(?:".repeat(opening.length) +
+      space +
+      (part === undefined ? literal : partPattern(part)) +
+      ")?".repeat(closing.length)
+    );
+  });
+  return tokens.join("");
+}
+
+const partPatterns = new Map<string, string>();
+
+function partPattern(part: string): string {
+  const known = partPatterns.get(part);
+  if (known !== undefined) return known;
+  const forms = partForms.filter((each) => each.part === part).map(({ form }) => patternOf(form));
+  if (forms.length === 0) throw new Error(`no form of <${part}>`);
+  const one = `(?:${forms.toSorted((a, b) => b.length - a.length).join("|")})`;
+  const separator = separators[part];
+  const inParentheses = part === "condition" ? `(?:\\( )*${one}(?: \\))*` : one;
+  const pattern = separator === undefined ? one : `${inParentheses}(?: (?:${separator}) ${inParentheses})*`;
+  partPatterns.set(part, pattern);
+  return pattern;
+}
+
+const takes = (form: string, reduced: string): boolean => new RegExp(`^${patternOf(form)}$`).test(reduced);
+const holds = (form: string, reduced: string): boolean => new RegExp(`(?:^| )${patternOf(form)}(?: |$)`).test(reduced);
+
+function judge(statement: string): string | undefined {
+  const reduced = reduce(statement);
+  if (statementForms.some(({ form }) => takes(form, reduced))) return undefined;
+  return (
+    `${statement}\n  is of the form\n${reduced}\n  which testing/plain-sql-forms.ts does not list. Look it up in CockroachDB's grammar ` +
+    "(docs/generated/sql/bnf in its repository) and documentation, also for what it does in another way than PostgreSQL: " +
+    "types of parameters, order of NULL, transactions. Where it is accepted and does the same, add the form with its rule and page; " +
+    "where not, say it in another way."
+  );
+}
+
+describe("what the policy store sends", () => {
+  it("was recorded, in every way that it is used", () => {
+    expect(sent.postgres.length).toBeGreaterThan(100);
+    expect(sent.cockroach.length).toBeGreaterThan(100);
+    expect(sent.postgres).toContain(`listen "${generationChannel}"`);
+    expect(sent.postgres).toContain("begin isolation level repeatable read, read only");
+  });
+
+  it.each([
+    ["PostgreSQL", "postgres"],
+    ["a server that says it is CockroachDB", "cockroach"],
+  ] as const)("to %s has no form that is not listed, with what of CockroachDB accepts it", (_where, kind) => {
+    expect(sent[kind].map(judge).filter((problem) => problem !== undefined)).toEqual([]);
+  });
+
+  it("to a server that says it is CockroachDB has none that is for PostgreSQL alone", () => {
+    const foreign = [...statementForms, ...partForms].filter(({ not }) => not?.startsWith("sent to no") === true);
+    expect(foreign).toHaveLength(2);
+    for (const statement of sent.cockroach)
+      for (const { form } of foreign) expect([statement, holds(form, reduce(statement))]).toEqual([statement, false]);
+  });
+
+  it("has every form that is listed", () => {
+    const reduced = sent.postgres.concat(sent.cockroach).map(reduce);
+    const isUsed = ({ form }: SqlForm): boolean => reduced.some((each) => takes(form, each));
+    expect(statementForms.filter((form) => !isUsed(form))).toEqual([]);
+    expect(partForms.filter(({ form }) => !reduced.some((each) => holds(form, each)))).toEqual([]);
+  });
+
+  it("orders by columns that are never NULL, which sorts last in PostgreSQL and first elsewhere", () => {
+    const ordered = sent.postgres.flatMap(
+      (each) => / order by (.*?)(?: limit|$)/.exec(each)?.[1]?.match(/\w+(?=")/g) ?? [],
+    );
+    expect(new Set(ordered).size).toBeGreaterThan(5);
+    expect([...new Set(ordered)].filter((column) => columns.get(column) !== false)).toEqual([]);
+  });
+
+  it("uses no bare name that CockroachDB reserves", () => {
+    expect([...columns.keys()].filter((column) => reservedNames.has(column))).toEqual([]);
+  });
 });
 
-it("is told from what is not", () => {
-  for (const text of [
-    "create trigger t before update on policies",
-    "id bigserial primary key",
-    "select nextval('generations')",
-    "select pg_advisory_lock(1)",
-    "lock table policies",
-    "create or replace function f()",
-  ])
-    expect(foreign.some((pattern) => pattern.test(text))).toBe(true);
-  expect(foreign.some((pattern) => pattern.test("create table policies (id text primary key)"))).toBe(false);
+describe("a form that is not listed", () => {
+  it.each([
+    "create trigger t before update on sluice_policies",
+    "create table sluice_x (id bigserial primary key)",
+    "create table sluice_x (id bigint generated always as identity)",
+    "select nextval($1)",
+    "select pg_advisory_lock($1)",
+    "lock table sluice_policies",
+    'select "id" from "sluice_policies" where "id" = $1 for update skip locked',
+    'select "id" from "sluice_policies" where "id" like $1',
+    'select "id" from "sluice_policies" order by "id" nulls last',
+    'select distinct on ("id") "id" from "sluice_policies"',
+    'insert into "sluice_policies" ("id") values ($1) on conflict on constraint sluice_policies_pkey do nothing',
+    'delete from "sluice_nodes" using "sluice_policies" where "id" = $1',
+    'update "sluice_pulse" set "generation" = "generation" + $1 where "id" = $2 returning "generation"',
+    "create table sluice_x (id text references sluice_policies)",
+    "alter table sluice_policies add column id jsonb",
+    "create index concurrently sluice_x on sluice_policies (id)",
+    "savepoint s",
+    "set statement_timeout = 1000",
+    "begin",
+  ])("is told, with what to look up: %s", (statement) => {
+    expect(judge(statement)).toContain("plain-sql-forms.ts does not list");
+  });
 });

@@ -211,6 +211,48 @@ describe("changes of several nodes", () => {
   });
 });
 
+describe("a change that the server ends", () => {
+  /** Has changes fail with a state for the first `times`, at the statement or at COMMIT. Counts attempts, which no ROLLBACK undoes. */
+  async function failFirst(url: string, state: string, when: string, times: number): Promise<() => Promise<string>> {
+    await server.psql(
+      `create sequence attempts;
+       create function fail_first() returns trigger language plpgsql as $$ begin
+         if nextval('attempts') <= ${times} then
+           raise exception 'restart transaction' using errcode = '${state}';
+         end if;
+         return null;
+       end $$;
+       create constraint trigger fail_first after update on sluice_pulse deferrable ${when}
+         for each row execute function fail_first()`,
+      url,
+    );
+    return () => server.psql("select last_value from attempts", url);
+  }
+
+  it.each([
+    ["at a statement", "initially immediate"],
+    ["at COMMIT", "initially deferred"],
+  ])("to be begun anew, %s, is begun anew until it is done, once", async (_when, when) => {
+    const url = await server.createDatabase();
+    const store = await open(url);
+    const attempts = await failFirst(url, "40001", when, 3);
+    expect(await bump(store)).toBe(1);
+    expect((await store.readPulse()).generation).toBe(1);
+    expect(await attempts()).toBe("4");
+  });
+
+  it("without knowing whether it was done is not begun anew, and whoever asked is told", async () => {
+    const url = await server.createDatabase();
+    const store = await open(url);
+    const attempts = await failFirst(url, "40003", "initially deferred", 1);
+    const error = await bump(store).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(PolicyStoreUnavailable);
+    expect(error).toMatchObject({ maybeDone: true });
+    expect(await attempts()).toBe("1");
+    expect(await bump(store)).toBe(1);
+  });
+});
+
 describe("what is told of a PostgreSQL", () => {
   it("is where it is, and never a password", async () => {
     const url = await server.createDatabase();

@@ -68,6 +68,7 @@ class PostgresServer implements Database {
   /** Whatever order the database's own collation has, texts sort by their bytes, as they do in SQLite. */
   textType = 'text collate "C"';
   notifies = false;
+  migratesWhole = true;
   readonly tables: Kysely<Tables>;
   readonly #pool: pg.Pool;
   readonly #open = new Set<pg.PoolClient>();
@@ -95,13 +96,17 @@ class PostgresServer implements Database {
     });
   }
 
-  /** CockroachDB compares texts by their bytes anyway, and knows no NOTIFY. */
+  /**
+   * CockroachDB compares texts by their bytes anyway, and knows no NOTIFY. What changes its schema is refused in a transaction that
+   * is READ COMMITTED, or ends that transaction, and may fail after a COMMIT that succeeded: there it stands alone.
+   */
   async recognise(notify: boolean): Promise<void> {
     const transaction = await this.begin("look");
     try {
       const { rows } = await transaction.ask("select version() as version", []);
       const cockroach = (rows as readonly { version: string }[])[0]?.version.startsWith("CockroachDB") === true;
       if (cockroach) this.textType = "text";
+      this.migratesWhole = !cockroach;
       this.notifies = notify && !cockroach;
     } finally {
       await transaction.rollback();
@@ -114,11 +119,11 @@ class PostgresServer implements Database {
 
   /** Changes of this process wait here for one another, so that those who wait for other nodes' take up one connection at most. */
   async begin(mode: TransactionMode): Promise<OpenTransaction> {
-    const alone = mode === "change" || mode === "migrate";
-    const endTurn = alone ? await this.#changes.take(turnWithinMs) : () => undefined;
+    const inTurn = mode === "change" || isMigration(mode);
+    const endTurn = inTurn ? await this.#changes.take(turnWithinMs) : () => undefined;
     try {
       const client = await this.#connect();
-      const timeoutMs = mode === "migrate" ? migrationTimeoutMs : this.#statementTimeoutMs;
+      const timeoutMs = isMigration(mode) ? migrationTimeoutMs : this.#statementTimeoutMs;
       const transaction = new PostgresTransaction(client, { mode, timeoutMs, where: this.where, endTurn });
       try {
         await transaction.begin();
@@ -143,6 +148,11 @@ class PostgresServer implements Database {
 
   lacksTable(error: unknown): boolean {
     return (error as { readonly code?: string }).code === "42P01";
+  }
+
+  finds(error: unknown): boolean {
+    const { code = "" } = error as { readonly code?: string };
+    return creationStates.has(code) || code === duplicateColumn;
   }
 
   /** Connections that are in use end with what they are used for, if that is soon. */
@@ -181,7 +191,7 @@ class PostgresTransaction implements OpenTransaction {
    */
   async begin(): Promise<void> {
     const { mode, timeoutMs } = this.#around;
-    if (mode === "look") return;
+    if (isSingle(mode)) return;
     const isolation = mode === "read" ? "repeatable read, read only" : "read committed";
     await this.#send(
       `begin isolation level ${isolation}; set local statement_timeout = ${timeoutMs}; ` +
@@ -196,7 +206,7 @@ class PostgresTransaction implements OpenTransaction {
 
   /** Where no answer comes it may have been done, and is never repeated. */
   async commit(): Promise<void> {
-    if (this.#around.mode !== "look") {
+    if (!isSingle(this.#around.mode)) {
       try {
         const { command } = await this.#send("commit");
         if (command !== "COMMIT") throw new Error(`the policy store ${this.#around.where} has undone a transaction`);
@@ -211,7 +221,7 @@ class PostgresTransaction implements OpenTransaction {
 
   async rollback(): Promise<void> {
     if (this.#state === "released") return;
-    if (this.#sound && this.#around.mode !== "look") await this.#send("rollback").catch(() => undefined);
+    if (this.#sound && !isSingle(this.#around.mode)) await this.#send("rollback").catch(() => undefined);
     this.#release();
   }
 
@@ -253,8 +263,12 @@ class PostgresTransaction implements OpenTransaction {
       this.#sound = false;
       return unavailable(where, error);
     }
-    // Two who create the same table at once collide in PostgreSQL's own tables.
-    const meets = conflictStates.has(code) || (mode === "migrate" && creationStates.has(code));
+    const meets =
+      conflictStates.has(code) ||
+      // Two who create the same table at once collide in PostgreSQL's own tables.
+      (mode === "migrate" && creationStates.has(code)) ||
+      // Another is just making the same.
+      (mode === "alone" && code === "55000");
     return meets ? new MetAnother((error as Error).message) : error;
   }
 
@@ -265,8 +279,18 @@ class PostgresTransaction implements OpenTransaction {
 
 /** Serialization failure, deadlock. */
 const conflictStates = new Set(["40001", "40P01"]);
-/** Unique violation, duplicate table, duplicate object. */
+/** Unique violation; duplicate table or index, object. */
 const creationStates = new Set(["23505", "42P07", "42710"]);
+const duplicateColumn = "42701";
+
+/** One statement that is a transaction by itself. */
+function isSingle(mode: TransactionMode): boolean {
+  return mode === "look" || mode === "alone";
+}
+
+function isMigration(mode: TransactionMode): boolean {
+  return mode === "migrate" || mode === "alone";
+}
 
 /**
  * Connection, authentication, no such database, resources, operator intervention (shutdown, timeout), system errors; read-only (a

@@ -1,4 +1,4 @@
-import { createFaultyProxy, startPostgres, type TestPostgres } from "@sluice/test-servers";
+import { createFaultyProxy, createPostgresProxy, startPostgres, type TestPostgres } from "@sluice/test-servers";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { generationChannel } from "./generation-channel.ts";
 import { openPolicyStore } from "./open-policy-store.ts";
@@ -101,6 +101,30 @@ describe("who listens", () => {
     await bump(await open(url));
     await expect.poll(() => heard).toEqual(["1"]);
   });
+
+  it.each([
+    ["an error", { as: "error", severity: "ERROR", code: "42601", message: 'at or near "listen": syntax error' }],
+    [
+      "a notice beside a success",
+      { as: "notice", severity: "ERROR", code: "0A000", message: "unimplemented: CRDB does not support LISTEN" },
+    ],
+  ] as const)(
+    "is refused, and tries no more, where the server knows no LISTEN and says so by %s",
+    async (_how, reply) => {
+      const proxy = await createPostgresProxy({ host: "127.0.0.1", port: server.port }, (statement) =>
+        statement.startsWith("listen") ? reply : undefined,
+      );
+      closing.push(proxy);
+      const told: (readonly [string, string | undefined])[] = [];
+      const onState = (state: string, why?: string): void => void told.push([state, why]);
+      const url = server.url.replace(`:${server.port}/`, `:${proxy.port}/`);
+      listen(url, { onState, probeEveryMs: 10, applicationName: "refused-listener" });
+      await expect.poll(() => told).toEqual([["refused", reply.message]]);
+      const count = "select count(*) from pg_stat_activity where application_name = 'refused-listener'";
+      await expect.poll(() => server.psql(count)).toBe("0");
+      expect([told.length, proxy.opened, proxy.answered.length]).toEqual([1, 1, 1]);
+    },
+  );
 
   it("leaves no connection behind when it is closed, also while it connects", async () => {
     const url = await server.createDatabase();

@@ -3,6 +3,8 @@ import { cutConnection, findPostgres } from "./postgres-client.ts";
 
 const firstPauseMs = 100;
 const maxPauseMs = 5_000;
+/** Syntax error, feature not supported. */
+const unknownStates = new Set(["42601", "0A000"]);
 
 export interface PostgresListenerOptions {
   readonly url: string;
@@ -16,10 +18,12 @@ export interface PostgresListenerOptions {
   onMessage(payload: string): void;
   /**
    * listening: from now on it hears everything; what was told before may have been missed, so look again. lost: it hears nothing,
-   * and tries to connect again by itself.
+   * and tries to connect again by itself. refused: the server knows no LISTEN, it hears nothing, and tries no more.
    */
-  onState?(state: "listening" | "lost", why?: string): void;
+  onState?(state: ListenerState, why?: string): void;
 }
+
+export type ListenerState = "listening" | "lost" | "refused";
 
 export interface PostgresListener {
   close(): Promise<void>;
@@ -28,7 +32,7 @@ export interface PostgresListener {
 /**
  * Hears what is told on a channel, on a connection of its own that is opened again when it breaks. It asks now and then whether the
  * server is there, because a network that lost its way says nothing. Throws a `TypeError` where the URL is none; a server that is
- * not there yet is waited for.
+ * not there yet is waited for, and one that knows no LISTEN is left alone.
  */
 export function openPostgresListener(options: PostgresListenerOptions): PostgresListener {
   const place = findPostgres(options.url, options.applicationName);
@@ -45,7 +49,7 @@ class Listener implements PostgresListener {
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
-  #told: "listening" | "lost" | undefined;
+  #told: ListenerState | undefined;
   #closed = false;
 
   constructor(options: PostgresListenerOptions, config: pg.ClientConfig) {
@@ -74,11 +78,34 @@ class Listener implements PostgresListener {
 
   async #listen(client: pg.Client): Promise<void> {
     await client.connect();
-    await this.#ask(client, `listen ${pg.escapeIdentifier(this.#options.channel)}`);
+    const refusal = await this.#findRefusal(client, `listen ${pg.escapeIdentifier(this.#options.channel)}`);
     if (client !== this.#client) return;
+    if (refusal !== undefined) {
+      await this.close();
+      this.#tell("refused", refusal);
+      return;
+    }
     this.#failures = 0;
     this.#tell("listening");
     this.#probeLater(client);
+  }
+
+  /** What the server says where it knows no such statement. CockroachDB says so by an error, or beside a success. */
+  async #findRefusal(client: pg.Client, statement: string): Promise<string | undefined> {
+    let refusal: string | undefined;
+    const hear = ({ code = "", message = code }: Said): void => {
+      if (unknownStates.has(code)) refusal = message;
+    };
+    client.on("notice", hear);
+    try {
+      await this.#ask(client, statement);
+    } catch (error) {
+      hear(error as Error);
+      if (refusal === undefined) throw error;
+    } finally {
+      client.off("notice", hear);
+    }
+    return refusal;
   }
 
   #probeLater(client: pg.Client): void {
@@ -92,7 +119,7 @@ class Listener implements PostgresListener {
     }, this.#probeEveryMs);
   }
 
-  #tell(state: "listening" | "lost", why?: string): void {
+  #tell(state: ListenerState, why?: string): void {
     if (state === this.#told) return;
     this.#told = state;
     this.#options.onState?.(state, why);
@@ -118,4 +145,10 @@ class Listener implements PostgresListener {
     // Nodes that lost the same server do not come back all at once.
     this.#timer = setTimeout(() => this.open(), pauseMs * (0.5 + Math.random() / 2));
   }
+}
+
+/** What an error and a notice have in common. */
+interface Said {
+  readonly code?: string | undefined;
+  readonly message?: string | undefined;
 }

@@ -8,6 +8,7 @@ import { startPostgres } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { migrations } from "./migrations/index.ts";
 import { openPolicyStore } from "./open-policy-store.ts";
+import { poseAsCockroach } from "./testing/pose-as-cockroach.ts";
 
 const script = fileURLToPath(new URL("./testing/race.ts", import.meta.url));
 const run = promisify(execFile);
@@ -38,6 +39,7 @@ async function race(url: string, changes: number): Promise<readonly number[]> {
 describe.each([
   ["one SQLite file", async () => `sqlite:${path.join(folder, "new", "store.db")}`],
   ["PostgreSQL", () => server.createDatabase()],
+  ["a server that says it is CockroachDB", () => poseAsCockroach(server)],
 ])("processes that start and write at once on %s", (_where, createUrl) => {
   it("make the schema once, and changes one after another, of which none is lost", { timeout: 120_000 }, async () => {
     const url = await createUrl();
@@ -60,9 +62,12 @@ describe.each([
   });
 });
 
-it("makes the schema of a PostgreSQL once when many connections ask for it at the same moment", async () => {
+it.each([
+  ["a PostgreSQL", () => server.createDatabase()],
+  ["a server that says it is CockroachDB", () => poseAsCockroach(server)],
+])("makes the schema of %s once when many connections ask for it at the same moment", async (_what, createUrl) => {
   for (let round = 0; round < 5; round += 1) {
-    const url = await server.createDatabase();
+    const url = await createUrl();
     const stores = await Promise.all(Array.from({ length: 8 }, () => openPolicyStore({ url })));
     expect(await server.psql("select version from sluice_schema", url)).toBe(String(migrations.length));
     await Promise.all(stores.map((store) => store.close()));

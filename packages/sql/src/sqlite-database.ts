@@ -97,6 +97,7 @@ class SqliteFile implements Database {
   readonly where: string;
   readonly textType = "text";
   readonly notifies = false;
+  readonly migratesWhole = true;
   readonly tables: Kysely<Tables>;
   readonly #connection: DatabaseSync;
   readonly #turns: Turns;
@@ -156,6 +157,10 @@ class SqliteFile implements Database {
 
   lacksTable(error: unknown): boolean {
     return primaryCode(error) === 1 && (error as Error).message.startsWith("no such table");
+  }
+
+  finds(): boolean {
+    return false;
   }
 
   async close(): Promise<void> {

@@ -31,7 +31,7 @@ export function createStoreChange(session: Session): StoreChange {
     await run(
       tables
         .updateTable("sluice_pulse")
-        .set((set) => ({ generation: set("generation", "+", 1) }))
+        .set((set) => ({ generation: set("generation", "+", sql.lit(1)) }))
         .where("id", "=", 1),
     );
     const raised = (await note.pulse()).generation;

@@ -70,7 +70,10 @@ async function transactOnce<T>(
   const transaction = await database.begin(mode);
   const session = new TransactionSession(database, transaction);
   try {
-    const result = await session.carryOut(work, mode === "migrate" ? maxMigrationMs : maxTransactionMs);
+    const result = await session.carryOut(
+      work,
+      mode === "migrate" || mode === "alone" ? maxMigrationMs : maxTransactionMs,
+    );
     session.end();
     if (dryRun) await transaction.rollback();
     else await transaction.commit();

@@ -4,7 +4,10 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Push, parseGeneration } from "./push.ts";
 import { createPushLog } from "./push-log.ts";
 
-/** By LISTEN. The NOTIFY is a part of each change, so that nobody hears of one that was undone. */
+/**
+ * By LISTEN. The NOTIFY is a part of each change, so that nobody hears of one that was undone. Beside a server without them, such as
+ * CockroachDB, nodes only look.
+ */
 export function createPostgresPush(url: string, where: string, log: Logger): Push {
   const told = createPushLog(log, where);
   let heard: (generation?: number) => void = () => undefined;
@@ -19,7 +22,8 @@ export function createPostgresPush(url: string, where: string, log: Logger): Pus
       if (connected) {
         told.connected();
         heard();
-      } else told.lost(why ?? "the connection was lost");
+      } else if (state === "refused") told.refused(why ?? "it knows no LISTEN");
+      else told.lost(why ?? "the connection was lost");
     },
   });
   return {

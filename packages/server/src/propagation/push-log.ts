@@ -4,6 +4,8 @@ import type { Logger } from "../telemetry/logger.ts";
 export interface PushLog {
   connected(): void;
   lost(reason: string): void;
+  /** They never will. */
+  refused(reason: string): void;
 }
 
 export function createPushLog(log: Logger, at: string): PushLog {
@@ -18,6 +20,13 @@ export function createPushLog(log: Logger, at: string): PushLog {
       if (lost) return;
       lost = true;
       log.warn({ at, reason }, "changes of policies are not heard of at once; they are looked for every second");
+    },
+    refused(reason): void {
+      log.warn(
+        { at, reason },
+        "the policy store's server knows no LISTEN: changes of policies are looked for every second; " +
+          "with SLUICE_PUSH=redis (--push) nodes that share Valkey or Redis hear of them at once",
+      );
     },
   };
 }
