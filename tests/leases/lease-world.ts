@@ -6,6 +6,7 @@ import {
   type LeasedCountersOptions,
   ManualClock,
   MemoryCounters,
+  type OneAsker,
   type ResolvedLimit,
   StoreUnavailable,
   type TakeAnswer,
@@ -344,7 +345,8 @@ export class WorldNode {
     const isOne =
       limits.length === 1 && first!.limit.windows.length === 1 && first!.limit.windows[0]!.kind === "arrival";
     if (!isOne) return this.#noted(limits, this.#counters.take(limits), askedMs);
-    const answer = this.#counters.takeOne(first!.limit, first!.windows, first!.subject, first!.cost, undefined);
+    const { limit, windows, subject, cost } = first!;
+    const answer = this.#counters.takeOne(limit, windows, subject, cost, {}, wholeAnswer);
     if (answer instanceof Promise) return this.#noted(limits, answer, askedMs);
     if (answer.fits !== "now") return false;
     this.#world.admitHere(limits);
@@ -432,3 +434,17 @@ export class WorldNode {
     return answer.finally(() => asking.delete(name));
   }
 }
+
+/** As a limiter would, but for the decision: what came. */
+const wholeAnswer: OneAsker<TakeAnswer> = {
+  decide: (_limit, _subject, _cost, { atMs, ...outcome }) => ({
+    taken: outcome.fits === "now",
+    atMs,
+    outcomes: [outcome],
+    receipt: undefined,
+    replayed: false,
+  }),
+  fail(_request, error) {
+    throw error;
+  },
+};

@@ -3,6 +3,7 @@ import type {
   CounterStore,
   LeaseAsk,
   LimitOutcome,
+  OneAsker,
   OneOutcome,
   Receipt,
   ResolvedLimit,
@@ -51,7 +52,7 @@ import { tellTrials } from "./match/tell-trials.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
 import type { PolicySet } from "./policy/policy.ts";
 import { type CheckRequest, maxBlockMs } from "./request/check-request.ts";
-import { rawDimension, readDimension } from "./request/read-dimension.ts";
+import { rawDimension, rawEndpoint, readDimension } from "./request/read-dimension.ts";
 import { validateRequest } from "./request/validate-request.ts";
 import { defaultIpv6PrefixBits } from "./subject/ip-address.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "./subject/subject-directory.ts";
@@ -81,6 +82,7 @@ class SluiceLimiter implements Limiter {
   /** For policies that fail `local`; there from the first outage on. */
   #local: LocalCounters | undefined;
   #snapshot: Snapshot;
+  #asker: OneAsker<Decision>;
   #forced: (ForcedDecisions & { readonly endsMs: number }) | undefined;
 
   constructor(options: LimiterOptions) {
@@ -97,6 +99,7 @@ class SluiceLimiter implements Limiter {
     this.#onPreviewHit = options.onPreviewHit;
     this.#onTrial = options.onTrial;
     this.#snapshot = new Snapshot(policySetFrom(options.policies ?? { policies: [] }), 1, this.#ipv6PrefixBits);
+    this.#asker = this.#createAsker(this.#snapshot);
   }
 
   get snapshot(): SnapshotInfo {
@@ -105,6 +108,7 @@ class SluiceLimiter implements Limiter {
 
   usePolicies(policies: PolicySet | Readonly<Record<string, unknown>>): SnapshotInfo {
     this.#snapshot = new Snapshot(policySetFrom(policies), this.#snapshot.generation + 1, this.#ipv6PrefixBits);
+    this.#asker = this.#createAsker(this.#snapshot);
     this.#previews.clear();
     return this.#snapshot;
   }
@@ -159,7 +163,7 @@ class SluiceLimiter implements Limiter {
     const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
     const windows = this.#findOnlyWindows(limit, subject, request);
     if (windows === undefined) return undefined;
-    const outcome = counters.takeOne(limit, windows, subject, cost, undefined) as Readonly<OneOutcome>;
+    const outcome = counters.takeOne(limit, windows, subject, cost, request, this.#asker) as Readonly<OneOutcome>;
     return this.#spokenBy(limit, outcome.window, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
   }
 
@@ -171,18 +175,8 @@ class SluiceLimiter implements Limiter {
     const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
     const windows = this.#findOnlyWindows(limit, subject, request);
     if (windows === undefined) return undefined;
-    const snapshot = this.#snapshot;
-    const answer = this.#takeElsewhere(limit, windows, subject, cost, request.deadlineMs);
-    if (!(answer instanceof Promise)) {
-      const { window, atMs } = answer;
-      return Promise.resolve(this.#spokenBy(limit, window, subject, cost, answer, atMs, noShadow, nothingAsked));
-    }
-    return answer.then(
-      ({ outcomes, atMs }) =>
-        this.#spokenBy(limit, outcomes[0]!.window, subject, cost, outcomes[0]!, atMs, noShadow, nothingAsked),
-      (error: unknown) =>
-        this.#withoutCounters(request, resolve(snapshot, this.subjects, request, this.#epochMs), error),
-    );
+    const answer = this.#takeElsewhere(limit, windows, subject, cost, request);
+    return answer instanceof Promise ? answer : Promise.resolve(this.#asker.decide(limit, subject, cost, answer));
   }
 
   #takeElsewhere(
@@ -190,16 +184,32 @@ class SluiceLimiter implements Limiter {
     windows: readonly CompiledWindow[],
     subject: string,
     cost: number,
-    deadlineMs: number | undefined,
-  ): Readonly<OneOutcome> | Promise<TakeAnswer> {
+    request: CheckRequest,
+  ): Readonly<OneOutcome> | Promise<Decision> {
+    const asker = this.#asker;
     try {
-      if (this.counters.takeOne !== undefined) return this.counters.takeOne(limit, windows, subject, cost, deadlineMs);
+      if (this.counters.takeOne !== undefined)
+        return this.counters.takeOne(limit, windows, subject, cost, request, asker);
+      const { deadlineMs } = request;
       const asked: ResolvedLimit = { limit, windows, subject, cost, group: 0 };
       const answer = this.counters.take([asked], deadlineMs === undefined ? undefined : { deadlineMs });
-      return answer instanceof Promise ? answer : Promise.resolve(answer);
+      const decide = ({ outcomes, atMs }: TakeAnswer): Decision =>
+        asker.decide(limit, subject, cost, { ...outcomes[0]!, atMs });
+      if (!(answer instanceof Promise)) return Promise.resolve(decide(answer));
+      return answer.then(decide, (error: unknown) => asker.fail(request, error));
     } catch (error) {
-      return Promise.reject(error);
+      return Promise.resolve(asker.fail(request, error));
     }
+  }
+
+  /** Decides by policies as they are now, also what is answered when there are others. */
+  #createAsker(snapshot: Snapshot): OneAsker<Decision> {
+    return {
+      decide: (limit, subject, cost, outcome) =>
+        this.#spokenBy(limit, outcome.window, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked),
+      fail: (request, error) =>
+        this.#withoutCounters(request, resolve(snapshot, this.subjects, request, this.#epochMs), error),
+    };
   }
 
   /** Its windows for the subject, where they are of the commonest kind for everybody. */
@@ -226,7 +236,7 @@ class SluiceLimiter implements Limiter {
     const { dimensions } = request;
     if (request.limits !== undefined) return onlyGivenLimit(request.limits);
     const snapshot = this.#snapshot;
-    const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
+    const match = snapshot.matchEndpoint(request.domain, rawEndpoint(dimensions));
     if (!match.settled) return undefined;
     return candidatesFor(snapshot, match, dimensions, this.#epochMs).onlyLimit;
   }

@@ -261,7 +261,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
         store.charge([ofHour]),
       ]);
       expect(answers.slice(0, 64).map((one) => (one as LeaseAnswer).granted)).toEqual(subjects.map(() => 7));
-      // A lease of one window weighs four of the 48 that a call may.
+      // A lease of one window weighs five of the 64 that a call may.
       const calls = store.stats.calls - before;
       expect(calls).toBeGreaterThanOrEqual(4 + 2);
       expect(calls).toBeLessThan(64 / 4);

@@ -455,7 +455,7 @@ async function deedsTogether(servers: string, runs: number): Promise<void> {
 /** Leases that travel together, against the same ones granted one after the other in memory. */
 async function leasesTogether(servers: string, runs: number): Promise<void> {
   const clock = testTime();
-  const store = new RedisCounters({ servers, deadlineMs: 5000, maxBatch: 255, tune: scriptsOnTestTime(clock) });
+  const store = new RedisCounters({ servers, deadlineMs: 5000, maxBatch: 127, tune: scriptsOnTestTime(clock) });
   const lease = fc.record({
     limits: fc.uniqueArray(fc.nat({ max: algorithms.length - 1 }), { minLength: 1, maxLength: 2 }),
     subject: fc.nat({ max: 1 }),

@@ -1417,7 +1417,7 @@ return reply
   },
   /** Takes costs from counters of arrival times, one window each: the commonest request, many at once. */
   takeArrivals: {
-    digest: "9291ee99974df2620c75a5a8cf5d7cb09a231163",
+    digest: "3e5d8865827d3a88bd87cd75c5bcdac22f9b4c5d",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1475,16 +1475,28 @@ if values[looked_at] and call('PTTL', KEYS[looked_at]) == -1 then
 call('PEXPIRE', KEYS[looked_at], longest)
 reply[4] = 1
 end
-local checks = ARGV[2]
+local minute = floor(at / renewal) * renewal
+local next_minute = minute + renewal
+local checks = { byte(ARGV[2], 1, -1) }
+local cost_text, cost, most, far
+local rate = 0
 for i = 1, #checks / 2 do
-local rate, key = byte(checks, 2 * i - 1, 2 * i)
-local value, most = values[key], tolerance[rate]
+local key = checks[2 * i]
+if checks[2 * i - 1] ~= rate then
+rate = checks[2 * i - 1]
+cost_text, cost, most, far = worth_text[rate], worth[rate], tolerance[rate], furthest[rate]
+end
+local value = values[key]
 local from, before, debt = 0, nil, false
 if value then
 local number = tonumber(value)
 if number and number % 1 == 0 then
-if number >= 0 then before = number else debt = true end
-from = ((debt and -number or number) - at) % span
+if number >= 0 then
+before, from = number, number - at
+else
+debt, from = true, -number - at
+end
+if from < 0 then from = from + span end
 if from > passed then from = 0 end
 else
 from, debt = read_wide(value)
@@ -1493,16 +1505,17 @@ from, foreign = 0, foreign + 1
 end
 end
 end
-local misfit = from > furthest[rate] and not (debt and from <= 2 * furthest[rate])
+local misfit = from > far and not (debt and from <= 2 * far)
 if misfit then from, before = full[rate], nil end
 reply[i + 4] = from
-local after = from + worth[rate]
+local after = from + cost
 if after <= most or misfit then
 if after > most then after = from end
 local arrival = after < room and at + after or after - room
 local added
-if before and floor(before / renewal) == floor(arrival / renewal) then
-added = type(try('INCRBY', KEYS[key], from > 0 and worth_text[rate] or arrival - before)) == 'number'
+if before and (before >= minute and arrival < next_minute and before < next_minute and arrival >= minute
+or floor(before / renewal) == floor(arrival / renewal)) then
+added = type(try('INCRBY', KEYS[key], from > 0 and cost_text or arrival - before)) == 'number'
 end
 if not added then call('SET', KEYS[key], arrival, 'PX', life[rate]) end
 values[key] = arrival

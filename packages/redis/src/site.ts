@@ -219,12 +219,16 @@ export class Site {
   #createLane({ tag, slot }: LaneTag, index: number): PlacedLane {
     const { prefix, maxCallWeight, maxInFlight, maxWaiting, nowMs, counts, tune } = this.#options;
     const names = createKeyNames(`${prefix}${tag}`);
+    let guard: GuardedShard | undefined;
     const lane = new Lane({
       slot,
       names,
       shard: () => {
         const shard = this.#topology.shardOf(slot);
-        return shard === undefined ? undefined : this.#guard(shard);
+        if (shard === undefined) return undefined;
+        // Asked with every check, and looking a guard up is not free.
+        if (guard?.shard !== shard || !guard.inUse) guard = this.#guard(shard);
+        return guard;
       },
       starting: () => this.#isStarting(),
       maxCallWeight,

@@ -1,5 +1,6 @@
 import type { ArrivalTake } from "../algorithms/arrival.ts";
 import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import type { CheckRequest } from "../request/check-request.ts";
 
 /** One limit of one request: which windows, for whom, how much. */
 export interface ResolvedLimit {
@@ -103,15 +104,17 @@ export interface CounterStore {
   readonly leases?: boolean | undefined;
   /**
    * `take` for the commonest request, one limit with one window of arrival times and nothing asked beside, without the lists that
-   * several need. What is answered at once is one object used again and again: good until the next call.
+   * several need. What is answered at once is one object used again and again, good until the next call. What is answered later
+   * is made into something by `asker`, in the moment it comes.
    */
-  takeOne?(
+  takeOne?<T>(
     limit: CompiledLimit,
     windows: readonly CompiledWindow[],
     subject: string,
     cost: number,
-    deadlineMs: number | undefined,
-  ): Readonly<OneOutcome> | Promise<TakeAnswer>;
+    request: CheckRequest,
+    asker: OneAsker<T>,
+  ): Readonly<OneOutcome> | Promise<T>;
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer>;
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer | Promise<TakeAnswer>;
   give(receipt: Receipt): boolean | Promise<boolean>;
@@ -127,6 +130,13 @@ export interface CounterStore {
 export interface OneOutcome extends ArrivalTake {
   window: CompiledWindow;
   atMs: number;
+}
+
+/** Makes something of the answer to `takeOne` where it comes later, without a promise between. What it throws its caller gets. */
+export interface OneAsker<T> {
+  /** `outcome` is used again and again: good until this returns. */
+  decide(limit: CompiledLimit, subject: string, cost: number, outcome: Readonly<OneOutcome>): T;
+  fail(request: CheckRequest, error: unknown): T;
 }
 
 /** What a node asks of the centre, for a set of limits of one subject each. */

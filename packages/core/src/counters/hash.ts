@@ -6,7 +6,8 @@
  * Four units under 256 make a word, and so do two wider ones. A word of the wide kind is marked in the state, so that no
  * text looks like another that is cut up differently.
  *
- * The round stands here twice: a function for it would have to give back four numbers, and every check hashes.
+ * The round stands here four times: a function for it would have to give back four numbers, one loop for all would ask in each
+ * round which it is, and every check hashes.
  */
 declare const crypto: { getRandomValues(array: Int32Array): Int32Array };
 
@@ -69,9 +70,8 @@ export function hashText(text: string, into: Hash64, kind = 0): void {
   const narrow = (a | b | c) < 256;
   const lastWord = (narrow ? a | (b << 8) | (c << 16) : c) | (length << 24);
   if (!narrow) v2 ^= wideMark;
-  // Then three rounds on nothing finish.
-  for (let round = narrow ? 0 : -1; round < 4; round++) {
-    word = round < 0 ? a | (b << 16) : round === 0 ? lastWord : 0;
+  if (!narrow) {
+    word = a | (b << 16);
     v3 ^= word;
     v0 = (v0 + v1) | 0;
     v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
@@ -84,7 +84,32 @@ export function hashText(text: string, into: Hash64, kind = 0): void {
     v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
     v2 = (v2 << 16) | (v2 >>> 16);
     v0 ^= word;
-    if (round === 0) v2 ^= 0xee;
+  }
+  v3 ^= lastWord;
+  v0 = (v0 + v1) | 0;
+  v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+  v0 = (v0 << 16) | (v0 >>> 16);
+  v2 = (v2 + v3) | 0;
+  v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+  v0 = (v0 + v3) | 0;
+  v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+  v2 = (v2 + v1) | 0;
+  v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+  v2 = (v2 << 16) | (v2 >>> 16);
+  v0 ^= lastWord;
+  // Three rounds on nothing finish.
+  v2 ^= 0xee;
+  for (let round = 0; round < 3; round++) {
+    v0 = (v0 + v1) | 0;
+    v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+    v0 = (v0 << 16) | (v0 >>> 16);
+    v2 = (v2 + v3) | 0;
+    v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+    v0 = (v0 + v3) | 0;
+    v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+    v2 = (v2 + v1) | 0;
+    v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+    v2 = (v2 << 16) | (v2 >>> 16);
   }
   into.lo = v1 ^ v3;
   into.hi = v0 ^ v2;

@@ -10,15 +10,17 @@ const anchorToleranceMs = 50;
  * which windows are aligned.
  */
 export class SteadyClock {
-  readonly #clock: Clock;
-  /** Added to the clock's reading, so that one that steps back goes on from where it was. */
-  #steadyingMs = 0;
+  readonly #source: Clock;
+  /** The source, read so much ahead as it has stepped back: itself as long as it never did, which saves every check an addition. */
+  #clock: Clock;
+  #steppedBackMs = 0;
   #lastMs: number;
   #originMs: number;
   #anchorAtMs: number;
   #anomalies = 0;
 
   constructor(clock: Clock) {
+    this.#source = clock;
     this.#clock = clock;
     this.#lastMs = floorToGrid(clock.nowMs());
     this.#anchorAtMs = this.#lastMs + anchorEveryMs;
@@ -36,7 +38,7 @@ export class SteadyClock {
   }
 
   now(): number {
-    const nowMs = floorToGrid(this.#clock.nowMs() + this.#steadyingMs);
+    const nowMs = floorToGrid(this.#clock.nowMs());
     if (nowMs < this.#lastMs) return this.#standStill(nowMs);
     this.#lastMs = nowMs;
     if (nowMs >= this.#anchorAtMs) this.#anchor(nowMs);
@@ -47,7 +49,8 @@ export class SteadyClock {
   #standStill(nowMs: number): number {
     const backMs = this.#lastMs - nowMs;
     if (backMs > anomalyMs) this.#anomalies += 1;
-    this.#steadyingMs += backMs;
+    this.#steppedBackMs += backMs;
+    this.#clock = readAhead(this.#source, this.#steppedBackMs);
     this.#originMs = Math.round(this.#clock.epochMs() - this.#lastMs);
     return this.#lastMs;
   }
@@ -59,4 +62,8 @@ export class SteadyClock {
     if (movedMs > anomalyMs) this.#anomalies += 1;
     if (movedMs > anchorToleranceMs) this.#originMs = originMs;
   }
+}
+
+function readAhead(clock: Clock, aheadMs: number): Clock {
+  return { nowMs: () => clock.nowMs() + aheadMs, epochMs: () => clock.epochMs() };
 }

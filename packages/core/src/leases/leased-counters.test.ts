@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { type CallLater, ManualClock } from "../clock.ts";
-import type { CentralCounters, LeaseAnswer, LeaseAsk, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
+import type {
+  CentralCounters,
+  LeaseAnswer,
+  LeaseAsk,
+  OneOutcome,
+  ResolvedLimit,
+  TakeAnswer,
+} from "../counters/counter-store.ts";
 import { MemoryCounters } from "../counters/memory-counters.ts";
 import { StoreUnavailable } from "../counters/store-unavailable.ts";
 import { createLimiter } from "../create-limiter.ts";
@@ -19,6 +26,12 @@ class Centre extends MemoryCounters {
     this.takes += 1;
     if (this.away) throw new StoreUnavailable("storage_unavailable");
     return super.take(...args);
+  }
+
+  override takeOne(...args: Parameters<MemoryCounters["takeOne"]>): Readonly<OneOutcome> {
+    this.takes += 1;
+    if (this.away) throw new StoreUnavailable("storage_unavailable");
+    return super.takeOne(...args);
   }
 
   override lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): LeaseAnswer {
@@ -465,7 +478,8 @@ describe("leased counters", () => {
     const { takes, asks } = centre;
     const free = { ...pro, windows: compileTestLimit({ algorithm: "gcra", windows: [windowOf(100, 1000)] }).windows };
     await store.take([free]);
-    await store.takeOne(free.limit, free.windows, "u", 1, undefined);
+    const asker = { decide: () => true, fail: () => false };
+    expect(await store.takeOne(free.limit, free.windows, "u", 1, {}, asker)).toMatchObject({ fits: "now" });
     expect(centre.takes).toBe(takes + 2);
     expect([store.stats.tokens, centre.asks.length]).toEqual([tokens, asks.length]);
     await store.take([pro]);

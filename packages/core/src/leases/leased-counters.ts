@@ -4,6 +4,7 @@ import type {
   LeaseAnswer,
   LeaseAsk,
   LimitOutcome,
+  OneAsker,
   OneOutcome,
   PeekOptions,
   Receipt,
@@ -17,6 +18,7 @@ import { type Hash64, hashText } from "../counters/hash.ts";
 import { idempotencyConflict } from "../counters/idempotency-conflict.ts";
 import { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import type { CheckRequest } from "../request/check-request.ts";
 import { isLeasable } from "./allowance.ts";
 import { checkLeaseTimes } from "./check-lease-ask.ts";
 import { HeldLeases, type HeldLeasesStats } from "./held-leases.ts";
@@ -121,13 +123,14 @@ export class LeasedCounters implements CentralCounters {
     return { ...this.#held.stats, ...this.#counts };
   }
 
-  takeOne(
+  takeOne<T>(
     limit: CompiledLimit,
     windows: readonly CompiledWindow[],
     subject: string,
     cost: number,
-    deadlineMs: number | undefined,
-  ): Readonly<OneOutcome> | Promise<TakeAnswer> {
+    request: CheckRequest,
+    asker: OneAsker<T>,
+  ): Readonly<OneOutcome> | Promise<T> {
     this.#hashCounter(limit, subject);
     const { lo, hi } = this.#hash;
     const nowMs = this.#clock.nowMs();
@@ -153,12 +156,42 @@ export class LeasedCounters implements CentralCounters {
     const asked: ResolvedLimit = { limit, windows, subject, cost, group: 0 };
     if (leased === undefined || leased.gone) this.#held.leaseIfHot(asked, lo, hi, nowMs);
     this.#counts.central += 1;
-    const answer = this.#centre.take([asked], deadlineMs === undefined ? undefined : { deadlineMs });
-    const noteDenial = (decided: TakeAnswer): TakeAnswer => {
-      if (!decided.taken) this.#noteDenial(lo, hi, asked, decided.outcomes[0]!, nowMs, decided.atMs);
-      return decided;
+    return this.#askCentre(asked, request, asker, lo, hi, nowMs);
+  }
+
+  /** `lo` and `hi` name the counter, and `nowMs` is when it was asked for. */
+  #askCentre<T>(
+    asked: ResolvedLimit,
+    request: CheckRequest,
+    asker: OneAsker<T>,
+    lo: number,
+    hi: number,
+    nowMs: number,
+  ): Readonly<OneOutcome> | Promise<T> {
+    const note = (outcome: Readonly<OneOutcome>): void => {
+      if (outcome.fits !== "now") this.#noteDenial(lo, hi, asked, outcomeOf(outcome), nowMs, outcome.atMs);
     };
-    return answer instanceof Promise ? answer.then(noteDenial) : Promise.resolve(noteDenial(answer));
+    const { limit, windows, subject, cost } = asked;
+    if (this.#centre.takeOne !== undefined) {
+      const answer = this.#centre.takeOne(limit, windows, subject, cost, request, {
+        decide: (_limit, _subject, _cost, outcome) => {
+          note(outcome);
+          return asker.decide(limit, subject, cost, outcome);
+        },
+        fail: (_request, error) => asker.fail(request, error),
+      });
+      if (!(answer instanceof Promise)) note(answer);
+      return answer;
+    }
+    const { deadlineMs } = request;
+    const answer = this.#centre.take([asked], deadlineMs === undefined ? undefined : { deadlineMs });
+    const decide = ({ outcomes, atMs }: TakeAnswer): T => {
+      const outcome = { ...outcomes[0]!, atMs };
+      note(outcome);
+      return asker.decide(limit, subject, cost, outcome);
+    };
+    if (!(answer instanceof Promise)) return Promise.resolve(decide(answer));
+    return answer.then(decide, (error: unknown) => asker.fail(request, error));
   }
 
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer> {
@@ -388,9 +421,7 @@ export class LeasedCounters implements CentralCounters {
 
   /** How the counter stands as far as this node knows: as the centre said last, by now, and what is in hand on top. */
   #describe(leased: LeasedCounter, cost: number, nowMs: number): LimitOutcome {
-    const one = this.#spentOne(leased, cost, nowMs);
-    const { fits, window, remaining, retryAfterMs, resetAfterMs, queuePosition: position, queueDelayMs } = one;
-    return { fits, window, remaining, retryAfterMs, resetAfterMs, queuePosition: position, queueDelayMs };
+    return outcomeOf(this.#spentOne(leased, cost, nowMs));
   }
 
   #spentOne(leased: LeasedCounter, cost: number, nowMs: number): Readonly<OneOutcome> {
@@ -475,6 +506,12 @@ export class LeasedCounters implements CentralCounters {
 /** Which limit was denied here, and how. */
 interface Denied extends LocalDenial {
   readonly index: number;
+}
+
+/** An outcome to keep, of one that is used again and again. */
+function outcomeOf(one: Readonly<OneOutcome>): LimitOutcome {
+  const { fits, window, remaining, retryAfterMs, resetAfterMs, queuePosition, queueDelayMs } = one;
+  return { fits, window, remaining, retryAfterMs, resetAfterMs, queuePosition, queueDelayMs };
 }
 
 /** Of a limit beside one that denies nobody is told; see `TakeOptions.details`. */

@@ -1,5 +1,5 @@
 import { type Problem, SluiceError } from "../errors.ts";
-import { rawDimension, readDimension } from "../request/read-dimension.ts";
+import { rawDimension, rawMethod, readDimension } from "../request/read-dimension.ts";
 import type { Candidate, Candidates, CompiledLimit, CompiledPolicy } from "./compiled.ts";
 import { inRollout, isForThese } from "./in-rollout.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
@@ -22,7 +22,7 @@ export function candidatesFor(
 ): Candidates {
   if (!match.settled) return findCandidates(snapshot, match, dimensions, epochMs);
   // Where nothing but endpoint and method decides which policies apply, it is decided once.
-  const method = rawDimension(dimensions, "method");
+  const method = rawMethod(dimensions);
   const known = match.byMethod.get(method);
   if (known !== undefined) return known;
   const candidates = findCandidates(snapshot, match, dimensions, epochMs);
@@ -92,7 +92,7 @@ export function whyNot(
   epochMs: () => number,
 ): "method" | "dimension" | "valid_from" | "rollout" | "trial" | undefined {
   if (policy.methods !== undefined) {
-    const method = rawDimension(dimensions, "method");
+    const method = rawMethod(dimensions);
     if (!policy.methods.has(method) && !policy.methods.has(method.toUpperCase())) return "method";
   }
   for (const condition of policy.conditions) if (!holds(condition, dimensions)) return "dimension";

@@ -8,7 +8,19 @@ type Dimensions = NonNullable<CheckRequest["dimensions"]>;
 
 /** A dimension as it came. An absent one is "", and "" is absent: an empty header says no more than none. */
 export function rawDimension(dimensions: Dimensions, name: string): string {
-  const value: unknown = dimensions[name];
+  return checkedText(dimensions, name, dimensions[name]);
+}
+
+/** Two that every check reads: by a name that is written down, an object is read several times as fast as by any name. */
+export function rawEndpoint(dimensions: Dimensions): string {
+  return checkedText(dimensions, "endpoint", dimensions.endpoint);
+}
+
+export function rawMethod(dimensions: Dimensions): string {
+  return checkedText(dimensions, "method", dimensions.method);
+}
+
+function checkedText(dimensions: Dimensions, name: string, value: unknown): string {
   if (value === undefined) return "";
   if (typeof value !== "string") {
     // What is only inherited (`toString`, …) was not sent.

@@ -1,6 +1,5 @@
-import type { CompiledWindow, LimitOutcome, ResolvedLimit, WindowReading } from "sluice";
+import type { CompiledWindow, LimitOutcome, OneOutcome, ResolvedLimit, WindowReading } from "sluice";
 import {
-  type ArrivalTake,
   decideArrival,
   decideCount,
   decideSliding,
@@ -35,23 +34,12 @@ export function decodeHead(reply: unknown): ReplyHead {
 }
 
 /** Each check's counter in one number: how far ahead of now it was found. The rest follows by the same arithmetic. */
-export function decodeArrival({ limits }: Question, ahead: number, nowUs: number): Answer {
-  const { windows, cost } = limits[0]!;
-  const window = windows[0]!;
+export function decodeArrival(window: CompiledWindow, cost: number, ahead: number, into: OneOutcome): void {
   const aheadMs = ahead / unitsPerMs;
-  const outcome: ArrivalTake & Pick<LimitOutcome, "window"> = {
-    fits: "now",
-    window,
-    remaining: 0,
-    retryAfterMs: 0,
-    resetAfterMs: 0,
-    queuePosition: 0,
-    queueDelayMs: 0,
-  };
-  takeArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0, outcome);
-  const taken = outcome.fits === "now";
-  const outcomes = [outcome];
-  return { taken, atMs: nowUs / 1000, outcomes, plan: undefined, receipt: undefined, replayed: false, numbers: none };
+  into.window = window;
+  into.queuePosition = 0;
+  into.queueDelayMs = 0;
+  takeArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0, into);
 }
 
 /** What scripts say of a question, in numbers. */

@@ -2,8 +2,9 @@ import type { CompiledWindow, ResolvedLimit } from "sluice";
 import type { RedisArgument } from "../connect/redis-connection.ts";
 import type { KeyNames } from "../place/key-names.ts";
 import { codeOfIdentity } from "../place/key-names.ts";
+import { CounterNumbers } from "./counter-numbers.ts";
 import { KeyList } from "./key-list.ts";
-import type { Question } from "./question.ts";
+import type { ArrivalQuestion, Question } from "./question.ts";
 import {
   codeOf,
   creditOf,
@@ -22,39 +23,44 @@ export interface Call {
   readonly args: readonly RedisArgument[];
 }
 
-/** `take-arrivals`: see its header. At most 255 questions, so that a byte numbers a key. */
-export function encodeArrivals(questions: readonly Question[], names: KeyNames, deadlineMs: number): Call {
+/** So many keys are numbered by letters of one byte each: a call that is text throughout is written in one go. */
+export const mostPerCall = 127;
+
+/** One call is made at a time. */
+const numbers = new CounterNumbers(mostPerCall);
+const checks = Buffer.alloc(2 * mostPerCall);
+
+/** `take-arrivals`: see its header. At most `mostPerCall` questions. */
+export function encodeArrivals(
+  questions: readonly Pick<ArrivalQuestion, "windows" | "subject" | "cost">[],
+  names: KeyNames,
+  deadlineMs: number,
+): Call {
   const keys: string[] = [];
-  const checks = Buffer.allocUnsafe(2 * questions.length);
   const rates: RateArguments[] = [];
-  // Subjects of each window by the number of their key, and the rate that was met last: almost always the same one.
-  const numbersOf = new Map<string, Map<string, number>>();
-  let code: WindowCode | undefined;
-  let numbers = new Map<string, number>();
+  // The rate that was met last, almost always the same one.
   let rate: RateArguments | undefined;
-  let at = 0;
-  for (const { limits } of questions) {
-    const { windows, subject, cost } = limits[0]!;
+  let rateNumber = 0;
+  numbers.begin(questions);
+  for (let i = 0; i < questions.length; i++) {
+    const { windows, subject, cost } = questions[i]!;
     const window = windows[0]!;
-    const own = codeOf(window);
-    if (own !== code) {
-      code = own;
-      numbers = numbersOf.get(code.code) ?? new Map();
-      numbersOf.set(code.code, numbers);
-    }
+    const code = codeOf(window);
     if (rate?.window !== window || rate.cost !== cost) {
-      rate = rateOf(window, own, cost);
+      rate = rateOf(window, code, cost);
       if (!rates.includes(rate)) rates.push(rate);
+      rateNumber = rates.indexOf(rate) + 1;
     }
-    let number = numbers.get(subject);
-    if (number === undefined) {
-      number = keys.push(names.counter(own.code, subject));
-      numbers.set(subject, number);
-    }
-    checks[at++] = rates.length === 1 ? 1 : rates.indexOf(rate) + 1;
-    checks[at++] = number;
+    const number = numbers.numberAt(i);
+    if (number > keys.length) keys.push(names.counter(code.code, subject));
+    checks[2 * i] = rateNumber;
+    checks[2 * i + 1] = number;
   }
-  const args: RedisArgument[] = [String(deadlineMs), checks, String(rates.length)];
+  const args: RedisArgument[] = [
+    String(deadlineMs),
+    checks.toString("latin1", 0, 2 * questions.length),
+    String(rates.length),
+  ];
   for (const { worth, full, tolerance, furthest, life } of rates) args.push(worth, full, tolerance, furthest, life);
   return { keys, args };
 }

@@ -118,6 +118,11 @@ export class GuardedShard {
       });
   }
 
+  /** Until it is closed. */
+  get inUse(): boolean {
+    return !this.#closed;
+  }
+
   /** Probes no more. */
   close(): void {
     this.#closed = true;

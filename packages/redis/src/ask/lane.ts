@@ -1,13 +1,21 @@
-import { StoreUnavailable } from "sluice";
+import { type OneOutcome, StoreUnavailable } from "sluice";
 import { idempotencyConflict } from "sluice/store";
 import type { KeyNames } from "../place/key-names.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
 import { decodeLeases } from "./decode-lease.ts";
 import { decodeArrival, decodeBlocks, decodeCharges, decodeHead, decodePlan, headLength } from "./decode-reply.ts";
-import { type Call, encodeArrivals, encodeBlocks, encodePlan } from "./encode-call.ts";
+import { type Call, encodeArrivals, encodeBlocks, encodePlan, mostPerCall } from "./encode-call.ts";
 import { encodeLeases } from "./encode-lease.ts";
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
-import { type Answer, type Operation, operations, type Question, type Reply, weightOf } from "./question.ts";
+import {
+  type Answer,
+  type ArrivalQuestion,
+  type Operation,
+  operations,
+  type Question,
+  type Reply,
+  weightOf,
+} from "./question.ts";
 import { callScript } from "./script-calls.ts";
 import { callFailureOf, countAnswer } from "./shard-figures.ts";
 import { WaitingLine } from "./waiting-line.ts";
@@ -59,7 +67,7 @@ export interface ScriptTuning {
 }
 
 interface Pending {
-  readonly question: Question;
+  readonly question: Question | ArrivalQuestion;
   readonly weight: number;
   readonly budgetMs: number;
   readonly patienceMs: number;
@@ -78,8 +86,9 @@ interface Pending {
   repeats: number;
   /** It travels in a call of its own, because its slot is on the move. */
   alone: boolean;
-  readonly resolve: (answer: Answer) => void;
-  readonly reject: (error: Error) => void;
+  /** With an answer, or with what the asker of an arrival makes of one. */
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** One script call on its way. */
@@ -101,8 +110,6 @@ const perTurn = 8;
 /** A timer that comes this late was held up by this process. */
 const stallMs = 4;
 const mostRepeats = 20;
-/** So many are numbered by a byte. */
-const mostPerCall = 255;
 
 /**
  * Questions about counters of one slot. What arrives while the event loop goes round once travels in one call, up to a
@@ -111,8 +118,8 @@ const mostPerCall = 255;
 export class Lane {
   readonly #options: LaneOptions;
   readonly #waiting = new WaitingLine<Pending>();
-  /** Calls that somebody waits for. Those that are overdue take no room. */
-  readonly #flights = new Set<Flight>();
+  /** Calls that somebody waits for, a few. Those that are overdue take no room. A set that few go in and out of is copied all the time. */
+  #flights: Flight[] = [];
   #inFlight = 0;
   #flush: NodeJS.Immediate | undefined;
   #flushAskedMs = 0;
@@ -141,44 +148,69 @@ export class Lane {
    * answer that comes too late, and the server may carry it out until then: it is blamed all the same, and is not asked again.
    */
   ask(question: Question, budgetMs: number, patienceMs: number = budgetMs): Promise<Answer> {
-    const { nowMs, maxWaiting } = this.#options;
-    const shard = this.#options.shard();
-    const connected = shard?.shard.ready === true;
-    if (!connected) {
-      this.#options.onSuspect();
-      if (!this.#options.starting()) return Promise.reject(unavailable(shard, false));
-    } else if (!shard.closed) return Promise.reject(unavailable(shard, false));
-    if (this.#waiting.length >= maxWaiting) {
-      return Promise.reject(new StoreUnavailable("storage_overloaded", undefined, { mayBeDone: false }));
-    }
+    const refused = this.#whyNot();
+    if (refused !== undefined) return Promise.reject(refused);
     return new Promise((resolve, reject) => {
-      // What comes in one turn of the event loop comes at one moment: asking for the time is not free.
-      const startMs = this.#flush === undefined ? nowMs() : this.#flushAskedMs;
       const repeatable = question.operation === "peek" || question.id !== undefined;
-      this.#waiting.push({
-        question,
-        weight: weightOf(question),
-        budgetMs,
-        patienceMs,
-        expiresMs: startMs + patienceMs,
-        lateMs: startMs + Math.max(budgetMs, patienceMs),
-        excusedMs: 0,
-        retryMs: repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
-        sent: false,
-        settled: false,
-        retried: false,
-        repeats: 0,
-        alone: false,
-        resolve,
-        reject,
-      });
-      if (connected) this.#flushSoon(startMs);
-      this.#watch(startMs + Math.min((repeatable ? firstAttempt : 1) * budgetMs, patienceMs), startMs);
+      this.#wait(question, weightOf(question), repeatable, budgetMs, patienceMs, resolve as Pending["resolve"], reject);
     });
   }
 
+  /** The same for the commonest question, whose asker makes something of the answer, or of there being none. */
+  askArrival(question: ArrivalQuestion, budgetMs: number, patienceMs: number): Promise<unknown> {
+    const refused = this.#whyNot();
+    return new Promise((resolve, reject) => {
+      if (refused !== undefined) failArrival(question, refused, resolve, reject);
+      else this.#wait(question, 1, false, budgetMs, patienceMs, resolve, reject);
+    });
+  }
+
+  /** Why nothing can be asked at all. */
+  #whyNot(): StoreUnavailable | undefined {
+    const shard = this.#options.shard();
+    if (shard?.shard.ready !== true) {
+      this.#options.onSuspect();
+      if (!this.#options.starting()) return unavailable(shard, false);
+    } else if (!shard.closed) return unavailable(shard, false);
+    return this.#waiting.length < this.#options.maxWaiting
+      ? undefined
+      : new StoreUnavailable("storage_overloaded", undefined, { mayBeDone: false });
+  }
+
+  #wait(
+    question: Question | ArrivalQuestion,
+    weight: number,
+    repeatable: boolean,
+    budgetMs: number,
+    patienceMs: number,
+    resolve: Pending["resolve"],
+    reject: Pending["reject"],
+  ): void {
+    // What comes in one turn of the event loop comes at one moment: asking for the time is not free.
+    const startMs = this.#flush === undefined ? this.#options.nowMs() : this.#flushAskedMs;
+    this.#waiting.push({
+      question,
+      weight,
+      budgetMs,
+      patienceMs,
+      expiresMs: startMs + patienceMs,
+      lateMs: startMs + Math.max(budgetMs, patienceMs),
+      excusedMs: 0,
+      retryMs: repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
+      sent: false,
+      settled: false,
+      retried: false,
+      repeats: 0,
+      alone: false,
+      resolve,
+      reject,
+    });
+    if (this.#flush === undefined && this.#options.shard()?.shard.ready === true) this.#flushSoon(startMs);
+    this.#watch(startMs + Math.min((repeatable ? firstAttempt : 1) * budgetMs, patienceMs), startMs);
+  }
+
   get idle(): boolean {
-    return this.#waiting.length === 0 && this.#flights.size === 0;
+    return this.#waiting.length === 0 && this.#flights.length === 0;
   }
 
   /** A server is connected, or another one holds the lane. */
@@ -197,7 +229,7 @@ export class Lane {
     for (const pending of this.#open())
       this.#giveUp(pending, new StoreUnavailable("storage_unavailable", "the counters are closed"));
     this.#waiting.filter(() => false);
-    this.#flights.clear();
+    this.#flights = [];
     this.#inFlight = 0;
   }
 
@@ -257,6 +289,7 @@ export class Lane {
     for (const operation of operations) {
       const own = pendings.filter(({ question, settled }) => !settled && question.operation === operation);
       if (own.length > 0) this.#call(shard, operation, own);
+      if (own.length === pendings.length) break;
     }
     if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
   }
@@ -264,21 +297,25 @@ export class Lane {
   #call(shard: GuardedShard, operation: Operation, pendings: readonly Pending[]): void {
     const { slot, counts, nowMs } = this.#options;
     const sentMs = nowMs();
-    const patienceMs = Math.min(...pendings.map(({ budgetMs }) => budgetMs));
+    let patienceMs = Number.POSITIVE_INFINITY;
+    let lateMs = Number.POSITIVE_INFINITY;
+    for (const pending of pendings) {
+      patienceMs = Math.min(patienceMs, pending.budgetMs);
+      lateMs = Math.min(lateMs, pending.lateMs);
+      pending.sent = true;
+    }
     const dueMs = sentMs + patienceMs;
     const flight: Flight = { pendings, shard, generation: shard.generation, patienceMs, dueMs, overdue: false };
-    this.#flights.add(flight);
+    this.#flights.push(flight);
     this.#inFlight += 1;
     this.#watch(dueMs, sentMs);
     counts.calls += 1;
     counts.questions += pendings.length;
     shard.figures.calls += 1;
-    for (const pending of pendings) pending.sent = true;
-    const deadlineMs = shard.clock.at(Math.min(...pendings.map(({ lateMs }) => lateMs)));
+    const deadlineMs = shard.clock.at(lateMs);
     const serverNowMs = shard.clock.aheadMs === undefined ? Date.now() : shard.clock.at(sentMs);
-    const questions = pendings.map(({ question }) => question);
     const { names, tune } = this.#options;
-    const { keys, args } = encode(operation, questions, names, deadlineMs, serverNowMs);
+    const { keys, args } = encode(operation, pendings, names, deadlineMs, serverNowMs);
     const script: Script = (tune?.scripts ?? scripts)[operation === "takeArrival" ? "takeArrivals" : operation];
     const whole = tune === undefined ? args : [...args, ...tune.extraArguments()];
     callScript(shard.shard, slot, script, keys, whole, () => {
@@ -321,7 +358,7 @@ export class Lane {
       }
       pending.settled = true;
       if (reply.kind === "answer") pending.resolve(reply.answer);
-      else pending.reject(idempotencyConflict(pending.question.id ?? ""));
+      else pending.reject(idempotencyConflict((pending.question as Question).id ?? ""));
     });
     this.#again(outside);
   }
@@ -366,13 +403,22 @@ export class Lane {
   #giveUp(pending: Pending, error: Error): void {
     if (pending.settled) return;
     pending.settled = true;
-    pending.reject(error);
+    const { question, resolve, reject } = pending;
+    if (question.operation === "takeArrival") failArrival(question, error, resolve, reject);
+    else reject(error);
   }
 
   /** It was answered, and there is room for another call. */
   #land(flight: Flight): void {
-    if (this.#flights.delete(flight) && !flight.overdue) this.#inFlight -= 1;
+    if (this.#forget(flight) && !flight.overdue) this.#inFlight -= 1;
     if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
+  }
+
+  /** False where it was forgotten before. */
+  #forget(flight: Flight): boolean {
+    const index = this.#flights.indexOf(flight);
+    if (index >= 0) this.#flights.splice(index, 1);
+    return index >= 0;
   }
 
   /** It was not answered within the shortest budget of its questions. */
@@ -430,8 +476,10 @@ export class Lane {
     for (const flight of this.#flights) {
       if (!flight.overdue && flight.dueMs <= now) this.#giveUpFlight(flight);
       if (!flight.overdue) nextMs = Math.min(nextMs, flight.dueMs);
-      else if (flight.pendings.every(({ settled }) => settled)) this.#flights.delete(flight);
     }
+    this.#flights = this.#flights.filter(
+      ({ overdue, pendings }) => !overdue || pendings.some(({ settled }) => !settled),
+    );
     this.#waiting.filter(({ settled }) => !settled);
     counts.retries += repeated.length;
     this.#waiting.pushFirst(repeated);
@@ -440,31 +488,73 @@ export class Lane {
   }
 }
 
+/** The outcome of one arrival after the other. */
+let outcome: OneOutcome | undefined;
+
 function settleArrivals(pendings: readonly Pending[], reply: readonly number[], nowUs: number): void {
   for (let i = 0; i < pendings.length; i++) {
     const pending = pendings[i]!;
     if (pending.settled) continue;
-    const answer = decodeArrival(pending.question, reply[headLength + i]!, nowUs);
     pending.settled = true;
-    pending.resolve(answer);
+    const { asker, limit, windows, subject, cost } = pending.question as ArrivalQuestion;
+    const window = windows[0]!;
+    outcome ??= { ...unusedOutcome, window };
+    outcome.atMs = nowUs / 1000;
+    try {
+      decodeArrival(window, cost, reply[headLength + i]!, outcome);
+      pending.resolve(asker.decide(limit, subject, cost, outcome));
+    } catch (error) {
+      pending.reject(error);
+    }
   }
 }
 
+function failArrival(
+  { asker, request }: ArrivalQuestion,
+  error: Error,
+  resolve: Pending["resolve"],
+  reject: Pending["reject"],
+): void {
+  try {
+    resolve(asker.fail(request, error));
+  } catch (thrown) {
+    reject(thrown);
+  }
+}
+
+const unusedOutcome: Omit<OneOutcome, "window"> = {
+  fits: "now",
+  remaining: 0,
+  retryAfterMs: 0,
+  resetAfterMs: 0,
+  queuePosition: 0,
+  queueDelayMs: 0,
+  atMs: 0,
+};
+
+/** Pendings are all of that operation. */
 function encode(
   operation: Operation,
-  questions: readonly Question[],
+  pendings: readonly Pending[],
   names: KeyNames,
   deadlineMs: number,
   serverNowMs: number,
 ): Call {
-  if (operation === "takeArrival") return encodeArrivals(questions, names, deadlineMs);
+  if (operation === "takeArrival") {
+    return encodeArrivals(
+      pendings.map(({ question }) => question as ArrivalQuestion),
+      names,
+      deadlineMs,
+    );
+  }
+  const questions = pendings.map(({ question }) => question as Question);
   if (operation === "block") return encodeBlocks(questions, names, deadlineMs);
   if (operation === "lease") return encodeLeases(questions, names, deadlineMs, serverNowMs);
   return encodePlan(questions, names, deadlineMs, serverNowMs);
 }
 
 function decode(operation: Operation, pendings: readonly Pending[], reply: readonly number[]): readonly Reply[] {
-  const questions = pendings.map(({ question }) => question);
+  const questions = pendings.map(({ question }) => question as Question);
   if (operation === "block") return decodeBlocks(questions);
   if (operation === "lease") return decodeLeases(questions, reply);
   return operation === "charge" ? decodeCharges(questions, reply) : decodePlan(questions, reply);

@@ -1,9 +1,9 @@
-import type { LeaseAnswer, LeaseAsk, ResolvedLimit, TakeAnswer } from "sluice";
+import type { CheckRequest, LeaseAnswer, LeaseAsk, OneAsker, ResolvedLimit, TakeAnswer } from "sluice";
 import type { TakePlan } from "sluice/store";
 
 /** What is asked of counters that share a slot. Questions of one operation travel together. */
 export interface Question {
-  readonly operation: Operation;
+  readonly operation: Exclude<Operation, "takeArrival">;
   readonly limits: readonly ResolvedLimit[];
   /** Take: remembered under this id, bound to the fingerprint. */
   readonly id: string | undefined;
@@ -20,7 +20,13 @@ export interface Question {
   readonly ask?: LeaseAsk | undefined;
 }
 
-/** `takeArrival` is a take from one window of arrival times with nothing asked beside: the commonest, by a script of its own. */
+/** A take from one window of arrival times with nothing asked beside: the commonest question, by a script of its own. */
+export interface ArrivalQuestion extends ResolvedLimit {
+  readonly operation: "takeArrival";
+  readonly request: CheckRequest;
+  readonly asker: OneAsker<unknown>;
+}
+
 export const operations = ["takeArrival", "take", "peek", "charge", "block", "lease"] as const;
 
 export type Operation = (typeof operations)[number];
@@ -44,11 +50,10 @@ export type Reply =
 
 /** How much of a call's time a question takes. 1 is a take from one window of arrival times, some two microseconds. */
 export function weightOf({ operation, limits }: Question): number {
-  if (operation === "takeArrival") return 1;
   let weight = 1;
   for (const { windows } of limits) {
     // A ledger is read and written beside.
-    if (operation === "lease") weight += 2;
+    if (operation === "lease") weight += 3;
     for (const { kind } of windows) weight += kind === "log" ? 12 : 1;
   }
   return weight;

@@ -15,12 +15,12 @@ export async function callScript(
   args: readonly RedisArgument[],
   onLoad?: () => void,
 ): Promise<unknown> {
-  const rest = [String(keys.length), ...keys, ...args];
+  const count = String(keys.length);
   try {
-    return await shard.send(slot, ["EVALSHA", script.digest, ...rest]);
+    return await shard.send(slot, ["EVALSHA", script.digest, count, ...keys, ...args]);
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
     onLoad?.();
-    return shard.send(slot, ["EVAL", script.source, ...rest]);
+    return shard.send(slot, ["EVAL", script.source, count, ...keys, ...args]);
   }
 }

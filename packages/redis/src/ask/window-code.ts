@@ -48,12 +48,19 @@ export interface RateArguments {
 
 const known = new WeakMap<CompiledWindow, WindowCode>();
 
+/** The window that was met last, almost always the same one: looking a window up costs more than all else that is done by it. */
+let lastWindow: CompiledWindow | undefined;
+let lastCode: WindowCode | undefined;
+
 export function codeOf(window: CompiledWindow): WindowCode {
+  if (window === lastWindow && lastCode !== undefined) return lastCode;
   let code = known.get(window);
   if (code === undefined) {
     code = encodeWindow(window);
     known.set(window, code);
   }
+  lastWindow = window;
+  lastCode = code;
   return code;
 }
 

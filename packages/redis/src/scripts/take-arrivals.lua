@@ -2,7 +2,7 @@
 ---
 --- KEYS: the counters, each of them once
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
---- ARGV[2]: the checks, two bytes each: number of its rate, number of its key
+--- ARGV[2]: the checks, two bytes each below 128: number of its rate, number of its key
 --- ARGV[3]: how many rates there are
 --- ARGV[4]: the rates, five arguments each: what the cost and what the whole capacity is worth, tolerance and furthest, in
 ---          units of arrival time, and life in milliseconds
@@ -47,17 +47,32 @@ if values[looked_at] and call('PTTL', KEYS[looked_at]) == -1 then
   reply[4] = 1
 end
 
-local checks = ARGV[2]
+-- The minute that now is in, where nearly all that is written was and will be.
+local minute = floor(at / renewal) * renewal
+local next_minute = minute + renewal
+
+local checks = { byte(ARGV[2], 1, -1) }
+local cost_text, cost, most, far
+local rate = 0
 for i = 1, #checks / 2 do
-  local rate, key = byte(checks, 2 * i - 1, 2 * i)
-  local value, most = values[key], tolerance[rate]
+  local key = checks[2 * i]
+  -- Almost always the same one.
+  if checks[2 * i - 1] ~= rate then
+    rate = checks[2 * i - 1]
+    cost_text, cost, most, far = worth_text[rate], worth[rate], tolerance[rate], furthest[rate]
+  end
+  local value = values[key]
   -- How far ahead of now it is, and what it can be added to where it is.
   local from, before, debt = 0, nil, false
   if value then
     local number = tonumber(value)
     if number and number % 1 == 0 then
-      if number >= 0 then before = number else debt = true end
-      from = ((debt and -number or number) - at) % span
+      if number >= 0 then
+        before, from = number, number - at
+      else
+        debt, from = true, -number - at
+      end
+      if from < 0 then from = from + span end
       if from > passed then from = 0 end
     else
       from, debt = read_wide(value)
@@ -68,17 +83,18 @@ for i = 1, #checks / 2 do
   end
   -- Further ahead than any limit of the counter allows cannot be by one of them, or not by this clock, unless it is debt. It is
   -- brought back to just used up, for good: otherwise it would be so until that clock or that limit had caught up.
-  local misfit = from > furthest[rate] and not (debt and from <= 2 * furthest[rate])
+  local misfit = from > far and not (debt and from <= 2 * far)
   if misfit then from, before = full[rate], nil end
   reply[i + 4] = from
-  local after = from + worth[rate]
+  local after = from + cost
   if after <= most or misfit then
     if after > most then after = from end
     local arrival = after < room and at + after or after - room
     local added
     -- Digits that Lua reads and the server does not, such as 1e5, are not ours and are written over.
-    if before and floor(before / renewal) == floor(arrival / renewal) then
-      added = type(try('INCRBY', KEYS[key], from > 0 and worth_text[rate] or arrival - before)) == 'number'
+    if before and (before >= minute and arrival < next_minute and before < next_minute and arrival >= minute
+      or floor(before / renewal) == floor(arrival / renewal)) then
+      added = type(try('INCRBY', KEYS[key], from > 0 and cost_text or arrival - before)) == 'number'
     end
     if not added then call('SET', KEYS[key], arrival, 'PX', life[rate]) end
     values[key] = arrival
