@@ -8,8 +8,6 @@ import {
   type LeaseAsk,
   LeasedCounters,
   type ResolvedLimit,
-  type TakeAnswer,
-  type TakeOptions,
 } from "sluice";
 import type { Contender, Verdict } from "./drive.ts";
 import { limits, requestOf, tenantOf, type WhaleWay, whale, whaleNumber } from "./workload.ts";
@@ -35,10 +33,12 @@ class WatchedCounters extends RedisCounters {
   whaleTakes = 0;
   whaleLeases = 0;
 
-  override take(asked: readonly ResolvedLimit[], options?: TakeOptions): Promise<TakeAnswer> {
+  /** What is asked here is one limit each time. */
+  override takeOne<T>(...asked: Parameters<typeof RedisCounters.prototype.takeOne<T>>): Promise<T> {
+    const [, , subject] = asked;
     this.takes += 1;
-    if (asked[0]!.subject === whale) this.whaleTakes += 1;
-    return super.take(asked, options);
+    if (subject === whale) this.whaleTakes += 1;
+    return super.takeOne(...asked);
   }
 
   override lease(asked: readonly ResolvedLimit[], ask: LeaseAsk): Promise<LeaseAnswer> {

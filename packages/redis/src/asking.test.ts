@@ -130,6 +130,39 @@ describe("one server behind a slow or broken line", () => {
   });
 });
 
+describe("checks that come together", () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startServer({ flavor: "valkey" });
+  });
+  afterAll(() => server.close());
+
+  it("leave as soon as a call is full, one call in a turn of the event loop, and the rest at the end of turns", async () => {
+    const store = open(server.url, { maxBatch: 10, deadlineMs: 10_000 });
+    await store.connected();
+    const arrivals = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 3_600_000)] });
+    const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    const ask = (count: number) =>
+      Array.from({ length: count }, (_, i) => store.take([resolvedLimit(arrivals, `u${i}`)]));
+    await Promise.all(ask(1));
+    const before = store.stats.calls;
+    const told: number[] = [];
+    const asked = ask(9);
+    told.push(store.stats.calls - before);
+    asked.push(...ask(1));
+    told.push(store.stats.calls - before);
+    asked.push(...ask(25));
+    told.push(store.stats.calls - before);
+    await turn();
+    told.push(store.stats.calls - before);
+    // Nothing at nine, one at ten; the others are for later turns.
+    expect(told).toEqual([0, 1, 1, 1]);
+    const answers = await Promise.all(asked);
+    expect(answers.every(({ taken }) => taken)).toBe(true);
+    expect(store.stats.calls - before).toBe(4);
+  });
+});
+
 describe("a cluster", () => {
   it("is found from one node under traffic, and nobody is turned away or blamed meanwhile", async () => {
     const cluster = await startCluster({ flavor: "valkey" });

@@ -55,7 +55,7 @@ return { now_us, 0, foreign, 0 }
   },
   /** Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0. */
   charge: {
-    digest: "d59b76dca0ba548b32bf6e40de4cb05f65695cd3",
+    digest: "8b830bfb58305c55a9f1b8ee702c249be43dc977",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -134,13 +134,15 @@ foreign = foreign + 1
 return counter
 end
 local entries = counter.entries
+local before = 0
 for position = 2, #value, 16 do
 local time, cost = unpack_from('<dd', value, position)
 counter.used = counter.used + cost
-if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
+if not (time >= before and time <= span and is_whole(cost) and counter.used <= span) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
+before = time
 if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
@@ -547,7 +549,7 @@ return { now_us, 0, any }
   },
   /** Grants leases: takes as much as there is, up to what is wanted, to be spent elsewhere, and settles earlier ones. */
   lease: {
-    digest: "47cf815ddb676ed4c63f016e9c217aab7e9093ba",
+    digest: "a8f5a63b0e39674747a0eac249977f8a18e7f63e",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -626,13 +628,15 @@ foreign = foreign + 1
 return counter
 end
 local entries = counter.entries
+local before = 0
 for position = 2, #value, 16 do
 local time, cost = unpack_from('<dd', value, position)
 counter.used = counter.used + cost
-if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
+if not (time >= before and time <= span and is_whole(cost) and counter.used <= span) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
+before = time
 if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
@@ -1063,7 +1067,7 @@ return reply
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "d6202849f9ecc6a4dd27487fd063053679648bc1",
+    digest: "4291d87be7959043e5fc9be0c507e6796420e2d2",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1142,13 +1146,15 @@ foreign = foreign + 1
 return counter
 end
 local entries = counter.entries
+local before = 0
 for position = 2, #value, 16 do
 local time, cost = unpack_from('<dd', value, position)
 counter.used = counter.used + cost
-if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
+if not (time >= before and time <= span and is_whole(cost) and counter.used <= span) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
+before = time
 if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost
@@ -1527,7 +1533,7 @@ return reply
   },
   /** Takes requests of any windows, each of them all or nothing. */
   take: {
-    digest: "489f69e4032d58edf4e315c7c4156c645bead7b0",
+    digest: "eb011339f7f6e5a14b8f0eaf27017d96431d6a4e",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1606,13 +1612,15 @@ foreign = foreign + 1
 return counter
 end
 local entries = counter.entries
+local before = 0
 for position = 2, #value, 16 do
 local time, cost = unpack_from('<dd', value, position)
 counter.used = counter.used + cost
-if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
+if not (time >= before and time <= span and is_whole(cost) and counter.used <= span) then
 foreign = foreign + 1
 return { entries = {}, first = 1, used = 0 }
 end
+before = time
 if time > now_ms then time, counter.misfit = now_ms, true end
 entries[#entries + 1] = time
 entries[#entries + 1] = cost

@@ -113,7 +113,8 @@ const mostRepeats = 20;
 
 /**
  * Questions about counters of one slot. What arrives while the event loop goes round once travels in one call, up to a
- * weight that keeps the server responsive; a lone question is sent at once, unless several calls are on their way.
+ * weight that keeps the server responsive; a lone question is sent at once, unless several calls are on their way. One call leaves
+ * per turn.
  */
 export class Lane {
   readonly #options: LaneOptions;
@@ -123,6 +124,8 @@ export class Lane {
   #inFlight = 0;
   #flush: NodeJS.Immediate | undefined;
   #flushAskedMs = 0;
+  /** A call has left in this turn of the event loop, before its end. */
+  #hasLeft = false;
   #timer: NodeJS.Timeout | undefined;
   #timerDueMs = 0;
   /** Stalls up to here are accounted for. */
@@ -207,6 +210,7 @@ export class Lane {
     });
     if (this.#flush === undefined && this.#options.shard()?.shard.ready === true) this.#flushSoon(startMs);
     this.#watch(startMs + Math.min((repeatable ? firstAttempt : 1) * budgetMs, patienceMs), startMs);
+    this.#leaveIfFull();
   }
 
   get idle(): boolean {
@@ -243,10 +247,23 @@ export class Lane {
     if (this.#flush !== undefined || this.#inFlight >= this.#options.maxInFlight) return;
     this.#flushAskedMs = nowMs;
     this.#flush = setImmediate(() => {
+      const hasLeft = this.#hasLeft;
       this.#flush = undefined;
+      this.#hasLeft = false;
       this.#excuse(this.#flushAskedMs);
-      this.#send();
+      if (!hasLeft) this.#send();
+      else if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
     });
+  }
+
+  /**
+   * A call that is full does not wait for the end of the turn. Only one: several would be written, carried out and answered together, and
+   * the server have nothing to do meanwhile.
+   */
+  #leaveIfFull(): void {
+    if (this.#hasLeft || this.#flush === undefined || this.#waiting.length < this.#options.maxCallWeight) return;
+    this.#hasLeft = true;
+    this.#send();
   }
 
   /** What should have happened then happens only now: this process stood still, and nobody else is to blame for that. */

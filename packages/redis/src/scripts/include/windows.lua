@@ -67,13 +67,16 @@ local function read_log(value)
     return counter
   end
   local entries = counter.entries
+  local before = 0
   for position = 2, #value, 16 do
     local time, cost = unpack_from('<dd', value, position)
     counter.used = counter.used + cost
-    if not (time >= 0 and time <= span and is_whole(cost) and counter.used <= span) then
+    -- Ours are in order.
+    if not (time >= before and time <= span and is_whole(cost) and counter.used <= span) then
       foreign = foreign + 1
       return { entries = {}, first = 1, used = 0 }
     end
+    before = time
     -- By a clock that was set back since, it has not happened yet.
     if time > now_ms then time, counter.misfit = now_ms, true end
     entries[#entries + 1] = time
