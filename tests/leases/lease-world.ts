@@ -6,12 +6,11 @@ import {
   type LeasedCountersOptions,
   ManualClock,
   MemoryCounters,
-  type OneAsker,
   type ResolvedLimit,
   StoreUnavailable,
   type TakeAnswer,
 } from "sluice";
-import { allowanceOf } from "sluice/store";
+import { allowanceOf, wholeAnswer } from "sluice/store";
 import type { Admission, Course, Era, JudgedKind } from "./judge-overshoot.ts";
 
 /** How a call to the centre fares, drawn anew for each. Times are of the world. */
@@ -434,17 +433,3 @@ export class WorldNode {
     return answer.finally(() => asking.delete(name));
   }
 }
-
-/** As a limiter would, but for the decision: what came. */
-const wholeAnswer: OneAsker<TakeAnswer> = {
-  decide: (_limit, _subject, _cost, { atMs, ...outcome }) => ({
-    taken: outcome.fits === "now",
-    atMs,
-    outcomes: [outcome],
-    receipt: undefined,
-    replayed: false,
-  }),
-  fail(_request, error) {
-    throw error;
-  },
-};

@@ -8,6 +8,7 @@ export { decideCount, onceRetentionMs } from "./algorithms/count.ts";
 export { decideSliding } from "./algorithms/sliding.ts";
 export type { WindowVerdict } from "./algorithms/window-verdict.ts";
 export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
+export { createOneOutcome, wholeAnswer } from "./counters/one-outcome.ts";
 export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
 export {
   allowanceOf,

@@ -17,7 +17,7 @@ import {
   type TakeOptions,
   type WindowReading,
 } from "sluice";
-import { checkLeaseAsk } from "sluice/store";
+import { checkLeaseAsk, wholeAnswer } from "sluice/store";
 import { readingsOf } from "./ask/decode-reply.ts";
 import { blockKey, mostPerCall } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
@@ -227,7 +227,7 @@ export class RedisCounters implements CentralCounters {
     const only = limits.length === 1 && options?.id === undefined && options?.receipt !== true ? limits[0] : undefined;
     if (only !== undefined && only.group === 0 && isOneArrival(only)) {
       const { limit, windows, subject, cost } = only;
-      return this.takeOne(limit, windows, subject, cost, { deadlineMs: options?.deadlineMs }, plainAnswer);
+      return this.takeOne(limit, windows, subject, cost, { deadlineMs: options?.deadlineMs }, wholeAnswer);
     }
     const lane = this.#onlyLane(limits);
     const receipt = options?.receipt === true ? newReceipt() : undefined;
@@ -537,20 +537,6 @@ function isOneArrival({ windows, limit }: Pick<ResolvedLimit, "windows" | "limit
   if (windows.length !== 1 || limit.blockable) return false;
   return windows[0]!.charges && codeOf(windows[0]!).kind === kindNumber.arrival;
 }
-
-/** Who asks for nothing but the answer. */
-const plainAnswer: OneAsker<TakeAnswer> = {
-  decide: (_limit, _subject, _cost, { atMs, ...outcome }) => ({
-    taken: outcome.fits === "now",
-    atMs,
-    outcomes: [outcome],
-    receipt: undefined,
-    replayed: false,
-  }),
-  fail(_request, error) {
-    throw error;
-  },
-};
 
 async function reached(sites: readonly Site[], withinMs: number): Promise<void> {
   const untilMs = performance.now() + withinMs;

@@ -69,8 +69,8 @@ export function hashText(text: string, into: Hash64, kind = 0): void {
   const c = i + 2 < length ? text.charCodeAt(i + 2) : 0;
   const narrow = (a | b | c) < 256;
   const lastWord = (narrow ? a | (b << 8) | (c << 16) : c) | (length << 24);
-  if (!narrow) v2 ^= wideMark;
   if (!narrow) {
+    v2 ^= wideMark;
     word = a | (b << 16);
     v3 ^= word;
     v0 = (v0 + v1) | 0;

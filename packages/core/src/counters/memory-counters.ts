@@ -20,6 +20,7 @@ import { CounterBudget, CounterTable } from "./counter-table.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { type Hash64, hashText } from "./hash.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
+import { createOneOutcome } from "./one-outcome.ts";
 import { Receipts, type TakenWindow } from "./receipts.ts";
 import { SteadyClock } from "./steady-clock.ts";
 import { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./take-plan.ts";
@@ -138,7 +139,7 @@ export class MemoryCounters implements CentralCounters {
     const nowMs = this.#clock.now();
     const window = windows[0]!;
     hashText(subject, this.#subject);
-    this.#one ??= { ...unused, window, atMs: 0 };
+    this.#one ??= createOneOutcome(window);
     const one = this.#one;
     one.window = window;
     one.atMs = this.#clock.originMs + nowMs;
@@ -412,14 +413,5 @@ interface Remembered {
   readonly fingerprintHi: number;
   readonly answer: TakeAnswer;
 }
-
-const unused: Omit<OneOutcome, "window" | "atMs"> = {
-  fits: "now",
-  remaining: 0,
-  retryAfterMs: 0,
-  resetAfterMs: 0,
-  queuePosition: 0,
-  queueDelayMs: 0,
-};
 
 const nothingRefused: ReadonlySet<number> = new Set();

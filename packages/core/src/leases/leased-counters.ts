@@ -16,6 +16,7 @@ import type {
 import { ExpiringMap } from "../counters/expiring-map.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
 import { idempotencyConflict } from "../counters/idempotency-conflict.ts";
+import { createOneOutcome } from "../counters/one-outcome.ts";
 import { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
 import type { CheckRequest } from "../request/check-request.ts";
@@ -425,7 +426,7 @@ export class LeasedCounters implements CentralCounters {
   }
 
   #spentOne(leased: LeasedCounter, cost: number, nowMs: number): Readonly<OneOutcome> {
-    this.#one ??= { ...unlookedAt(leased.window), atMs: 0 };
+    this.#one ??= createOneOutcome(leased.window);
     leased.describe(cost, nowMs, this.#one);
     this.#one.atMs = nowMs + this.#held.aheadMs;
     return this.#one;

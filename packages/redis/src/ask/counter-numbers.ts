@@ -9,7 +9,7 @@ export type Asked = Pick<ResolvedLimit, "windows" | "subject">;
  * every call costs each check in it more than encoding it does; for the same reason it keeps no texts of its own.
  *
  * Found by a hash of the last few letters, and by comparing: subjects that are made to meet each other cost a call as many
- * comparisons as half of its questions squared, some microseconds.
+ * comparisons as half of its questions squared, some ten microseconds.
  */
 export class CounterNumbers {
   /** By hash: the first question about a counter, from 1; 0 where there is none. */

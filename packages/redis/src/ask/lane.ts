@@ -1,5 +1,5 @@
 import { type OneOutcome, StoreUnavailable } from "sluice";
-import { idempotencyConflict } from "sluice/store";
+import { createOneOutcome, idempotencyConflict } from "sluice/store";
 import type { KeyNames } from "../place/key-names.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
 import { decodeLeases } from "./decode-lease.ts";
@@ -515,7 +515,7 @@ function settleArrivals(pendings: readonly Pending[], reply: readonly number[], 
     pending.settled = true;
     const { asker, limit, windows, subject, cost } = pending.question as ArrivalQuestion;
     const window = windows[0]!;
-    outcome ??= { ...unusedOutcome, window };
+    outcome ??= createOneOutcome(window);
     outcome.atMs = nowUs / 1000;
     try {
       decodeArrival(window, cost, reply[headLength + i]!, outcome);
@@ -538,16 +538,6 @@ function failArrival(
     reject(thrown);
   }
 }
-
-const unusedOutcome: Omit<OneOutcome, "window"> = {
-  fits: "now",
-  remaining: 0,
-  retryAfterMs: 0,
-  resetAfterMs: 0,
-  queuePosition: 0,
-  queueDelayMs: 0,
-  atMs: 0,
-};
 
 /** Pendings are all of that operation. */
 function encode(

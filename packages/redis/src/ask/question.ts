@@ -49,7 +49,7 @@ export type Reply =
   | { readonly kind: "outside" };
 
 /** How much of a call's time a question takes. 1 is a take from one window of arrival times, some two microseconds. */
-export function weightOf({ operation, limits }: Question): number {
+export function weightOf({ operation, limits }: Pick<Question, "operation" | "limits">): number {
   let weight = 1;
   for (const { windows } of limits) {
     // A ledger is read and written beside.
