@@ -45,6 +45,9 @@ it("npm run bench -- lease measures everything, and ends with it as one JSON obj
     overshoot,
     admitted_share: number,
     ratio: { vs_exact: number, vs_rate_limiter_flexible_redis: number },
+    vs_exact_by_in_flight: Object.fromEntries(
+      [1, 16, 256].map((inFlight) => [inFlight, { node: number, with_store: number }]),
+    ),
     scaling: [1, 2].flatMap((nodes) => [true, false].map((leases) => ({ ...row, nodes, leases }))),
   });
 

@@ -25,11 +25,13 @@ const size = args.quick
   ? {
       steady: { warmupMs: 300, windows: 2, windowMs: 100 },
       turns: { rounds: 1, leadMs: 50, forMs: 50 },
+      fewer: { inFlight: [16, 1], settleMs: 100, rounds: 1, leadMs: 50, forMs: 50 },
       scale: { nodes: [1, 2], leadMs: 200, forMs: 100, phases: [...calmAndFlood(100, 200), ...calmAndFlood(100, 100)] },
     }
   : {
       steady: { warmupMs: 6000, windows: 10, windowMs: 1000 },
       turns: { rounds: 10, leadMs: 300, forMs: 500 },
+      fewer: { inFlight: [16, 1], settleMs: 3000, rounds: 6, leadMs: 300, forMs: 500 },
       scale: {
         nodes: [1, 2, 4, 8],
         leadMs: 1500,
@@ -66,8 +68,8 @@ interface Steady {
 const perCpuSecond = ({ decisions, cpuUs }: Driven): number => (decisions / cpuUs) * 1e6;
 const perSecond = ({ decisions, wallMs }: Driven): number => (decisions / wallMs) * 1000;
 
-async function driveNode(node: BenchNode, forMs: number): Promise<Driven> {
-  return (await node.order({ order: "drive", forMs, mostPerSecond, inFlight }, "driven")).driven;
+async function driveNode(node: BenchNode, forMs: number, atOnce = inFlight): Promise<Driven> {
+  return (await node.order({ order: "drive", forMs, mostPerSecond, inFlight: atOnce }, "driven")).driven;
 }
 
 /** One node that does nothing else, after it has found out who is hot. */
@@ -103,23 +105,48 @@ interface Turn extends Driven {
 
 type Turns = ReadonlyMap<Kind, readonly Turn[]>;
 
+interface TurnsSize {
+  readonly rounds: number;
+  readonly leadMs: number;
+  readonly forMs: number;
+}
+
 /**
  * Measures contenders in turns, so that whatever else the machine does falls on all of them alike. Each turn begins with a moment
  * that is not counted. Each contender has a process of its own: what leases do while nobody asks is not charged to others.
  */
-async function measureInTurns(server: TestServer, nodes: ReadonlyMap<Kind, BenchNode>): Promise<Turns> {
-  const { rounds, leadMs, forMs } = size.turns;
+async function measureInTurns(
+  server: TestServer,
+  nodes: ReadonlyMap<Kind, BenchNode>,
+  { rounds, leadMs, forMs }: TurnsSize,
+  atOnce: number,
+): Promise<Turns> {
   const turns = new Map<Kind, Turn[]>([...nodes.keys()].map((kind) => [kind, []]));
   for (let round = 0; round < rounds; round++) {
     for (const [kind, node] of nodes) {
-      await driveNode(node, leadMs);
+      await driveNode(node, leadMs, atOnce);
       const storeBeforeUs = await serversCpuUs([server]);
-      const driven = await driveNode(node, forMs);
+      const driven = await driveNode(node, forMs, atOnce);
       const storeUs = (await serversCpuUs([server])) - storeBeforeUs;
       turns.get(kind)!.push({ ...driven, storeUs });
     }
   }
   return turns;
+}
+
+/** Leases against exact where fewer checks are in flight, by how many. */
+async function measureFewer(
+  server: TestServer,
+  nodes: ReadonlyMap<Kind, BenchNode>,
+): Promise<ReadonlyMap<number, Turns>> {
+  const contenders = new Map([...nodes].filter(([kind]) => kind !== "flexible"));
+  const byInFlight = new Map<number, Turns>();
+  for (const atOnce of size.fewer.inFlight) {
+    // Leases fit themselves to what is asked for now.
+    await driveNode(nodes.get("leased")!, size.fewer.settleMs, atOnce);
+    byInFlight.set(atOnce, await measureInTurns(server, contenders, size.fewer, atOnce));
+  }
+  return byInFlight;
 }
 
 const perCpuSecondOfBoth = ({ decisions, cpuUs, storeUs }: Turn): number => (decisions / (cpuUs + storeUs)) * 1e6;
@@ -146,7 +173,7 @@ function overshootOf({ stated, worstSeen }: CounterVerdict): { stated: number; w
   return { stated, worst_seen: worstSeen };
 }
 
-function resultOf(steady: Steady, turns: Turns, scaled: readonly Scaled[]) {
+function resultOf({ steady, turns, fewer }: Alone, scaled: readonly Scaled[]) {
   const { nearest, admittedShare } = judge(scaled.filter(({ kind }) => kind === "leased"));
   return {
     suite: "lease",
@@ -165,6 +192,12 @@ function resultOf(steady: Steady, turns: Turns, scaled: readonly Scaled[]) {
       vs_exact: rounded(ratio(turns, "exact"), 2),
       vs_rate_limiter_flexible_redis: rounded(ratio(turns, "flexible"), 2),
     },
+    vs_exact_by_in_flight: Object.fromEntries(
+      [[inFlight, turns] as const, ...fewer].map(([atOnce, those]) => [
+        atOnce,
+        { node: rounded(ratio(those, "exact"), 2), with_store: rounded(ratio(those, "exact", perCpuSecondOfBoth), 2) },
+      ]),
+    ),
     scaling: scaled.map((one) => {
       const verdict = judge([one]);
       return {
@@ -187,7 +220,7 @@ const titles: Readonly<Record<Kind, string>> = {
   flexible: "rate-limiter-flexible",
 };
 
-function print(steady: Steady, turns: Turns, result: ReturnType<typeof resultOf>): void {
+function print({ steady, turns }: Alone, result: ReturnType<typeof resultOf>): void {
   const count = (value: number): string => Math.round(value).toLocaleString("en");
   const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
   console.log(`one node over one Valkey, ${inFlight} checks in flight, half of them the whale's; nothing is denied`);
@@ -212,6 +245,11 @@ function print(steady: Steady, turns: Turns, result: ReturnType<typeof resultOf>
   for (const than of ["exact", "flexible"] as const) {
     const cells = [perCpuSecond, perCpuSecondOfBoth].map((quantity) => `${ratio(turns, than, quantity).toFixed(2)} ×`);
     console.log(`  ${`by leases, against ${than}`.padEnd(36)}${cells.map((cell) => cell.padStart(15)).join("")}`);
+  }
+  for (const [atOnce, times] of Object.entries(result.vs_exact_by_in_flight)) {
+    if (Number(atOnce) === inFlight) continue;
+    const cells = [times.node, times.with_store].map((one) => `${one.toFixed(2)} ×`.padStart(15));
+    console.log(`  ${`against exact, ${atOnce} in flight`.padEnd(36)}${cells.join("")}`);
   }
   console.log("several nodes over one Valkey, each in a process of its own");
   const heads = ["decisions/s", "per CPU s", "calls/decision", "store µs", "exceeded by", "stated", "admitted"];
@@ -258,17 +296,24 @@ async function openNode(kind: Kind, url: string, way: WhaleWay): Promise<BenchNo
   return node;
 }
 
+interface Alone {
+  readonly steady: Steady;
+  readonly turns: Turns;
+  readonly fewer: ReadonlyMap<number, Turns>;
+}
+
 /** The same requests for each. Leases are measured alone first. */
-async function measureAlone(server: TestServer, way: WhaleWay): Promise<{ steady: Steady; turns: Turns }> {
+async function measureAlone(server: TestServer, way: WhaleWay): Promise<Alone> {
   const nodes = new Map<Kind, BenchNode>();
   try {
     const leased = await openNode("leased", server.url, way);
     nodes.set("leased", leased);
     const steady = await measureSteady(leased);
     for (const kind of ["exact", "flexible"] as const) nodes.set(kind, await openNode(kind, server.url, way));
-    const turns = await measureInTurns(server, nodes);
+    const turns = await measureInTurns(server, nodes, size.turns, inFlight);
+    const fewer = await measureFewer(server, nodes);
     for (const node of nodes.values()) await node.order({ order: "close" }, "done");
-    return { steady, turns };
+    return { steady, turns, fewer };
   } finally {
     for (const node of nodes.values()) node.stop();
   }
@@ -277,10 +322,10 @@ async function measureAlone(server: TestServer, way: WhaleWay): Promise<{ steady
 const way = whaleWayFrom(args.whale);
 const server = await startServer({ flavor: "valkey" });
 try {
-  const { steady, turns } = await measureAlone(server, way);
+  const alone = await measureAlone(server, way);
   const scaled = await measureScaling(server, { ...size.scale, way, inFlight });
-  const result = resultOf(steady, turns, scaled);
-  print(steady, turns, result);
+  const result = resultOf(alone, scaled);
+  print(alone, result);
   if (args.json) console.log(JSON.stringify(result));
 } finally {
   await server.close();

@@ -13,15 +13,8 @@ import type {
 import { ExpiringMap } from "./counters/expiring-map.ts";
 import { MemoryCounters } from "./counters/memory-counters.ts";
 import { orUnavailable, outageReasonOf, unavailable } from "./counters/store-unavailable.ts";
-import {
-  findSpeaking,
-  limitDecision,
-  queueOf,
-  reasonOf,
-  retryAfterOf,
-  shadowDenials,
-  usedOf,
-} from "./decision/combine-outcomes.ts";
+import { findSpeaking, limitDecision, shadowDenials, usedOf } from "./decision/combine-outcomes.ts";
+import { CountedDecision } from "./decision/counted-decision.ts";
 import type { Decision, ShadowDenial } from "./decision/decision.ts";
 import { SubjectStates, untroubled } from "./decision/subject-states.ts";
 import { degradedDecision, forcedDecision, refusedDecision, unlimitedDecision } from "./decision/uncounted-decision.ts";
@@ -534,30 +527,7 @@ class SluiceLimiter implements Limiter {
             },
             preview || replayed,
           );
-    return {
-      allowed,
-      reason: reasonOf(fits),
-      cost,
-      policy: policy.id,
-      version: policy.version,
-      scope: limit.scope,
-      window: window.source,
-      limit: window.capacity,
-      remaining,
-      used,
-      retryAfterMs: retryAfterOf(outcome),
-      resetAfterMs,
-      resetAtMs: Math.ceil(atMs + resetAfterMs),
-      queue: queueOf(window, outcome),
-      state: standing.state,
-      denyCount: standing.denyCount,
-      replayed,
-      preview,
-      degraded: undefined,
-      shadow,
-      limits: undefined,
-      receipt: undefined,
-    };
+    return new CountedDecision(limit, window, cost, outcome, used, standing, atMs, shadow, preview, replayed);
   }
 }
 

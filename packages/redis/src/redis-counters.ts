@@ -21,7 +21,7 @@ import { checkLeaseAsk, wholeAnswer } from "sluice/store";
 import { readingsOf } from "./ask/decode-reply.ts";
 import { blockKey, mostPerCall } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
-import type { Answer, ArrivalQuestion, Question } from "./ask/question.ts";
+import { type Answer, ArrivalQuestion, type Question } from "./ask/question.ts";
 import { callScript } from "./ask/script-calls.ts";
 import { codeOf, kindNumber } from "./ask/window-code.ts";
 import { openTopology } from "./open-topology.ts";
@@ -199,16 +199,7 @@ export class RedisCounters implements CentralCounters {
     request: CheckRequest,
     asker: OneAsker<T>,
   ): Promise<T> {
-    const question: ArrivalQuestion = {
-      operation: "takeArrival",
-      limit,
-      windows,
-      subject,
-      cost,
-      group: 0,
-      request,
-      asker,
-    };
+    const question = new ArrivalQuestion(limit, windows, subject, cost, request, asker as OneAsker<unknown>);
     if (!isOneArrival(question)) {
       const { deadlineMs } = request;
       return this.take([question], deadlineMs === undefined ? undefined : { deadlineMs }).then(

@@ -7,6 +7,7 @@ import { decodeArrival, decodeBlocks, decodeCharges, decodeHead, decodePlan, hea
 import { type Call, encodeArrivals, encodeBlocks, encodePlan, mostPerCall } from "./encode-call.ts";
 import { encodeLeases } from "./encode-lease.ts";
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
+import { Pending } from "./pending.ts";
 import {
   type Answer,
   type ArrivalQuestion,
@@ -64,31 +65,6 @@ export interface LaneOptions {
 export interface ScriptTuning {
   readonly scripts: typeof scripts;
   readonly extraArguments: () => readonly string[];
-}
-
-interface Pending {
-  readonly question: Question | ArrivalQuestion;
-  readonly weight: number;
-  readonly budgetMs: number;
-  readonly patienceMs: number;
-  /** When it is given up. Moves only by stalls of this very process, and by no more than its patience once more. */
-  expiresMs: number;
-  /** Until when the server may still carry it out; moves with it. */
-  lateMs: number;
-  excusedMs: number;
-  /** When it is asked again, if that cannot charge twice. */
-  retryMs: number;
-  sent: boolean;
-  settled: boolean;
-  /** It was asked a second time without an answer to the first, which may have been carried out. */
-  retried: boolean;
-  /** How often it was asked anew because the server said that nothing was done. */
-  repeats: number;
-  /** It travels in a call of its own, because its slot is on the move. */
-  alone: boolean;
-  /** With an answer, or with what the asker of an arrival makes of one. */
-  readonly resolve: (answer: unknown) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 /** One script call on its way. */
@@ -191,23 +167,8 @@ export class Lane {
   ): void {
     // What comes in one turn of the event loop comes at one moment: asking for the time is not free.
     const startMs = this.#flush === undefined ? this.#options.nowMs() : this.#flushAskedMs;
-    this.#waiting.push({
-      question,
-      weight,
-      budgetMs,
-      patienceMs,
-      expiresMs: startMs + patienceMs,
-      lateMs: startMs + Math.max(budgetMs, patienceMs),
-      excusedMs: 0,
-      retryMs: repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
-      sent: false,
-      settled: false,
-      retried: false,
-      repeats: 0,
-      alone: false,
-      resolve,
-      reject,
-    });
+    const retryMs = repeatable ? startMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY;
+    this.#waiting.push(new Pending(question, weight, budgetMs, patienceMs, startMs, retryMs, resolve, reject));
     if (this.#flush === undefined && this.#options.shard()?.shard.ready === true) this.#flushSoon(startMs);
     this.#watch(startMs + Math.min((repeatable ? firstAttempt : 1) * budgetMs, patienceMs), startMs);
     this.#leaveIfFull();
@@ -230,8 +191,8 @@ export class Lane {
     this.#timer = undefined;
     this.#flush = undefined;
     this.#look = undefined;
-    for (const pending of this.#open())
-      this.#giveUp(pending, new StoreUnavailable("storage_unavailable", "the counters are closed"));
+    const closed = new StoreUnavailable("storage_unavailable", "the counters are closed");
+    for (const pending of this.#open()) this.#giveUp(pending, closed);
     this.#waiting.filter(() => false);
     this.#flights = [];
     this.#inFlight = 0;
@@ -403,9 +364,8 @@ export class Lane {
       this.#land(flight);
       return;
     }
-    for (const pending of flight.pendings) {
-      this.#giveUp(pending, new StoreUnavailable("storage_unavailable", undefined, { cause: error }));
-    }
+    const outage = new StoreUnavailable("storage_unavailable", undefined, { cause: error });
+    for (const pending of flight.pendings) this.#giveUp(pending, outage);
     if (!flight.overdue) {
       counts.failedCalls += 1;
       flight.shard.figures.failures[callFailureOf(error)] += 1;
@@ -474,11 +434,14 @@ export class Lane {
     const now = nowMs();
     const repeated: Pending[] = [];
     let nextMs = Number.POSITIVE_INFINITY;
+    // One for all that are late together: an error costs more than the check that it ends.
+    let timeout: StoreUnavailable | undefined;
     for (const pending of this.#open()) {
       if (pending.settled) continue;
       if (pending.expiresMs <= now) {
         if (pending.question.operation !== "lease") counts.timeouts += 1;
-        this.#giveUp(pending, new StoreUnavailable("storage_timeout"));
+        timeout ??= new StoreUnavailable("storage_timeout");
+        this.#giveUp(pending, timeout);
         continue;
       }
       if (pending.retryMs <= now) {

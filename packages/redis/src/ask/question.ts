@@ -1,4 +1,13 @@
-import type { CheckRequest, LeaseAnswer, LeaseAsk, OneAsker, ResolvedLimit, TakeAnswer } from "sluice";
+import type {
+  CheckRequest,
+  CompiledLimit,
+  CompiledWindow,
+  LeaseAnswer,
+  LeaseAsk,
+  OneAsker,
+  ResolvedLimit,
+  TakeAnswer,
+} from "sluice";
 import type { TakePlan } from "sluice/store";
 
 /** What is asked of counters that share a slot. Questions of one operation travel together. */
@@ -20,11 +29,35 @@ export interface Question {
   readonly ask?: LeaseAsk | undefined;
 }
 
-/** A take from one window of arrival times with nothing asked beside: the commonest question, by a script of its own. */
-export interface ArrivalQuestion extends ResolvedLimit {
-  readonly operation: "takeArrival";
+/**
+ * A take from one window of arrival times with nothing asked beside: the commonest question, by a script of its own. A class, as
+ * everything is that each check makes and that waits for the server: see decision 0012.
+ */
+export class ArrivalQuestion implements ResolvedLimit {
+  readonly operation = "takeArrival";
+  readonly limit: CompiledLimit;
+  readonly windows: readonly CompiledWindow[];
+  readonly subject: string;
+  readonly cost: number;
+  readonly group = 0;
   readonly request: CheckRequest;
   readonly asker: OneAsker<unknown>;
+
+  constructor(
+    limit: CompiledLimit,
+    windows: readonly CompiledWindow[],
+    subject: string,
+    cost: number,
+    request: CheckRequest,
+    asker: OneAsker<unknown>,
+  ) {
+    this.limit = limit;
+    this.windows = windows;
+    this.subject = subject;
+    this.cost = cost;
+    this.request = request;
+    this.asker = asker;
+  }
 }
 
 export const operations = ["takeArrival", "take", "peek", "charge", "block", "lease"] as const;
