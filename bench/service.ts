@@ -1,11 +1,12 @@
 // npm run bench -- service [--json] [--quick]: what a decision costs over each protocol, in processor time of the server, beside
-// bare echo servers in the same run. Counters in memory, one process; load from h2load, wrk and redis-benchmark.
+// bare echo servers in the same run. Counters in memory, and for streams also on a Valkey; one process; load from h2load, wrk and redis-benchmark.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { parseArgs } from "node:util";
 import { CheckBatchRequest, CheckRequest } from "@sluice/protocol";
+import { startServer } from "@sluice/test-servers";
 import { median } from "./measure/interleave.ts";
 import { askOneByOne, askTogether } from "./service/ask-by-client.ts";
 import { framed } from "./service/framed.ts";
@@ -82,8 +83,8 @@ interface Round {
 const started: Served[] = [];
 
 /** A process for each contest: what one protocol leaves behind in how Node optimizes is not to be measured with another. */
-async function start(name: "sluice" | "grpc-js echo" | "fastify echo"): Promise<Served> {
-  const server = await startServed(name, files.policies);
+async function start(name: "sluice" | "grpc-js echo" | "fastify echo", ...redis: readonly string[]): Promise<Served> {
+  const server = await startServed(name, files.policies, ...redis);
   started.push(server);
   return server;
 }
@@ -95,8 +96,9 @@ async function unary(name: "sluice" | "grpc-js echo", method: string): Promise<C
   return { server, run: async () => ({ checks: size.calls, load: await loadByH2load(url, files.unary, sent) }) };
 }
 
-async function streams(): Promise<Contest> {
-  const server = await start("sluice");
+/** Messages are sent without waiting for answers, as fast as they are taken. */
+async function streams(...redis: readonly string[]): Promise<Contest> {
+  const server = await start("sluice", ...redis);
   const url = `http://127.0.0.1:${server.ports.grpc}/sluice.v1.RateLimiter/CheckStream`;
   const requests = Math.ceil(size.batches / messagesPerStream);
   const perRequest = messagesPerStream * perBatch;
@@ -138,10 +140,23 @@ async function client(ask: typeof askTogether): Promise<Contest> {
   return { server, run: () => ask(server.ports.grpc!, size.checks) };
 }
 
+/** The share of all checks that a server decided without its counters, because these did not answer in time. */
+async function undecidedShare({ ports }: Served): Promise<number> {
+  const page = await (await fetch(`http://127.0.0.1:${ports.http}/metrics`)).text();
+  const sum = (metric: string): number =>
+    [...page.matchAll(new RegExp(`^${metric}(?:\\{.*\\})? (\\S+)$`, "gm"))].reduce(
+      (all, [, one]) => all + Number(one),
+      0,
+    );
+  return sum("sluice_degraded_decisions_total") / sum("sluice_checks_total");
+}
+
+const valkey = await startServer({ flavor: "valkey" });
 const contests = {
   grpcUnary: await unary("sluice", "/sluice.v1.RateLimiter/Check"),
   grpcEcho: await unary("grpc-js echo", "/bench.Echo/Check"),
   grpcStream: await streams(),
+  grpcStreamValkey: await streams(valkey.url),
   http: await posts("sluice", files.one, 1),
   httpEcho: await posts("fastify echo", files.one, 1),
   httpBatch: await posts("sluice", files.batch, perBatch),
@@ -154,6 +169,7 @@ const contests = {
 type Name = keyof typeof contests;
 const names = Object.keys(contests) as Name[];
 const rounds = new Map<Name, Round[]>(names.map((name) => [name, []]));
+let undecided = 0;
 
 try {
   for (let round = 0; round < size.warmup + size.rounds; round++) {
@@ -166,8 +182,10 @@ try {
       rounds.get(name)!.push({ perSecond: load.perSecond, cpuUs: (after.cpuUs - before.cpuUs) / checks, load });
     }
   }
+  undecided = await undecidedShare(contests.grpcStreamValkey.server);
 } finally {
   for (const server of started) server.stop();
+  await valkey.close();
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -190,6 +208,7 @@ const result = {
   resp_pipelined_per_cpu_s: perCpuSecond("respCheck"),
   resp_cl_throttle_per_cpu_s: perCpuSecond("respThrottle"),
   cpu_us_per_check: Object.fromEntries(names.map((name) => [snake(name), cpuUs(name)])),
+  grpc_stream64_valkey_undecided_share: rounded(undecided, 5),
   p50_ms: latency(({ p50Ms }) => p50Ms),
   p99_ms: latency(({ p99Ms }) => p99Ms),
   ratio: {
@@ -212,6 +231,9 @@ for (const name of names)
   );
 console.log(
   `  HTTP at ${http.connections} connections: median ${result.p50_ms} ms, 99th percentile ${result.p99_ms} ms`,
+);
+console.log(
+  `  of the checks on streams over a Valkey, ${(undecided * 100).toFixed(3)} % were decided without it, for want of time`,
 );
 for (const [name, value] of Object.entries(result.ratio)) console.log(`  ${name.padEnd(36)} ${value}`);
 if (args.json) console.log(JSON.stringify(result));

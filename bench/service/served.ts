@@ -20,10 +20,14 @@ export interface Used {
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
-/** Sluice as it is served, with the example of a limit that nobody reaches. Its own bound is lifted: it is what is measured. */
-async function serveSluice(policies: string): Promise<Ports> {
+/**
+ * Sluice as it is served, with the example of a limit that nobody reaches. Its own bound is lifted: it is what is measured. Counters on a
+ * server are asked about every check.
+ */
+async function serveSluice(policies: string, redis: string | undefined): Promise<Ports> {
   const reading = parseSettings({
     RATE_LIMIT_CONFIG: policies,
+    ...(redis === undefined ? {} : { SLUICE_REDIS_URL: redis, SLUICE_LEASES: "off" }),
     SLUICE_HTTP_PORT: "0",
     SLUICE_GRPC_PORT: "0",
     SLUICE_RESP_PORT: "0",
@@ -71,10 +75,12 @@ async function serveFastifyEcho(): Promise<Ports> {
   return { http: (app.server.address() as AddressInfo).port };
 }
 
-const [name, policies = ""] = process.argv.slice(2);
-const serve = { sluice: () => serveSluice(policies), "grpc-js echo": serveGrpcEcho, "fastify echo": serveFastifyEcho }[
-  name ?? ""
-];
+const [name, policies = "", redis] = process.argv.slice(2);
+const serve = {
+  sluice: () => serveSluice(policies, redis),
+  "grpc-js echo": serveGrpcEcho,
+  "fastify echo": serveFastifyEcho,
+}[name ?? ""];
 if (serve === undefined) throw new Error(`there is no server ${name}`);
 process.on("message", ({ afterCollection }: { afterCollection: boolean }) => {
   if (afterCollection) globalThis.gc?.();

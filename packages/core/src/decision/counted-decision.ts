@@ -52,4 +52,4 @@ function fill(
   this.receipt = undefined;
 }
 // Plain data, as if it were written as a literal.
-Object.defineProperty(fill, "prototype", { value: Object.prototype });
+Object.defineProperty(fill, "prototype", { value: Object.prototype, writable: false });

@@ -30,8 +30,8 @@ export interface Question {
 }
 
 /**
- * A take from one window of arrival times with nothing asked beside: the commonest question, by a script of its own. A class, as
- * everything is that each check makes and that waits for the server: see decision 0012.
+ * A take from one window of arrival times with nothing asked beside: the commonest question, by a script of its own. A class and
+ * no literal, because so many of them wait for the server: see decision 0012.
  */
 export class ArrivalQuestion implements ResolvedLimit {
   readonly operation = "takeArrival";

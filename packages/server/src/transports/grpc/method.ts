@@ -12,11 +12,14 @@ import type { Permission } from "../../access/roles.ts";
 import type { OwnLimits } from "../../control/limit-own-api.ts";
 import type { Service } from "../../service/service.ts";
 import type { HealthFeed } from "./health.ts";
+import type { StreamShares } from "./stream-shares.ts";
 
 /** What handlers may ask. */
 export interface GrpcContext extends Service {
   /** Aborted when the server stops: streams that would go on for ever end themselves. */
   readonly draining: AbortSignal;
+  /** How far streams are read ahead of their decisions. */
+  readonly shares: StreamShares;
   readonly health: HealthFeed;
   /** Sluice's limits on those methods that change or tell what is stored. */
   readonly ownLimits: OwnLimits;

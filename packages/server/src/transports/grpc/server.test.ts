@@ -485,20 +485,47 @@ describe("CheckStream", () => {
     session.destroy();
   });
 
-  it("reads no more while many batches wait for counters", async () => {
+  it("reads no more while many checks wait for counters", async () => {
     const counters = createGatedCounters();
     const client = await open(limiterOn(counters));
     const stream = streamOf(client);
     const { answers, ended } = listen(stream);
-    for (let sequence = 1; sequence <= 100; sequence++) stream.write(batchOf(sequence));
+    for (let sequence = 1; sequence <= 600; sequence++) stream.write(batchOf(sequence));
     stream.end();
-    await expect.poll(() => counters.taken).toBeGreaterThanOrEqual(32);
-    expect(await settled(() => counters.taken, another())).toBe(32);
+    await expect.poll(() => counters.taken).toBeGreaterThanOrEqual(512);
+    expect(await settled(() => counters.taken, another())).toBe(512);
     counters.open();
     expect((await ended).code).toBe(status.OK);
     expect(answers.map(({ sequence }) => sequence).sort((a, b) => a - b)).toEqual(
-      Array.from({ length: 100 }, (_, i) => i + 1),
+      Array.from({ length: 600 }, (_, i) => i + 1),
     );
+  });
+
+  it("divides what may wait among streams, so that who floods takes nothing from others, and answers all of them", async () => {
+    const counters = createGatedCounters();
+    const client = await open(limiterOn(counters));
+    const send = (batches: number, checks: number): ReturnType<typeof listen> => {
+      const stream = streamOf(client);
+      const heard = listen(stream);
+      for (let sequence = 1; sequence <= batches; sequence++) stream.write(batchOf(sequence, checks));
+      stream.end();
+      return heard;
+    };
+    const floods = [send(20, 100), send(20, 100), send(20, 100)];
+    await expect.poll(() => counters.taken).toBeGreaterThanOrEqual(512);
+    // All of the room and a part of a batch, then a half of it, then a third.
+    const flooded = await settled(() => counters.taken, another());
+    expect(flooded).toBeLessThanOrEqual(600 + 300 + 200);
+    const quiet = send(5, 10);
+    await expect.poll(() => counters.taken).toBe(flooded + 50);
+    counters.open();
+    for (const [{ answers, ended }, batches] of [...floods.map((one) => [one, 20] as const), [quiet, 5] as const]) {
+      expect((await ended).code).toBe(status.OK);
+      expect(answers.map(({ sequence }) => sequence).sort((one, other) => one - other)).toEqual(
+        Array.from({ length: batches }, (_, i) => i + 1),
+      );
+    }
+    expect(counters.taken).toBe(3 * 20 * 100 + 50);
   });
 });
 

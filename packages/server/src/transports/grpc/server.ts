@@ -26,6 +26,7 @@ import { createHealthFeed } from "./health.ts";
 import type { CallInfo, GrpcContext, Method, MethodAudit, StreamCallInfo, StreamCodec } from "./method.ts";
 import { methods } from "./methods.ts";
 import { readMessage } from "./read-message.ts";
+import { StreamShares } from "./stream-shares.ts";
 
 /** Most bytes of a message; a batch of 1 000 checks is well below. */
 export const maxMessageBytes: number = 1024 * 1024;
@@ -61,6 +62,7 @@ export function createGrpcServer(
     ...service,
     decide,
     draining,
+    shares: new StreamShares(),
     health: createHealthFeed({ ...service, draining }),
     ownLimits: service.ownLimits ?? limitOwnApi(),
   };

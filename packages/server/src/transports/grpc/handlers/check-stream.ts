@@ -4,14 +4,11 @@ import type { BatchAnswer } from "../batch-codec.ts";
 import { type CheckResult, checkResults } from "../check-results.ts";
 import type { GrpcContext, StreamCallInfo, StreamCodec } from "../method.ts";
 
-/** Most batches of a stream that wait for counters; the rest stays unread until one of them is answered. */
-const maxInFlight = 32;
-
 /** From so many bytes of answers that are not on their way yet nothing more is read: a connection has many streams. */
 const maxUntakenBytes = 32 * 1024;
 
 /**
- * Answers batches as they are decided. It reads on only while answers are taken and few batches are undecided. However it
+ * Answers batches as they are decided. It reads on only while answers are taken and few checks are undecided. However it
  * ends, by the caller, by a batch that is none or because the server stops: what was begun is answered first, and what was
  * not begun is not decided.
  */
@@ -21,7 +18,7 @@ export function checkStream(
   context: GrpcContext,
   call: StreamCallInfo,
 ): void {
-  let inFlight = 0;
+  let undecided = 0;
   let untakenBytes = 0;
   let ending = false;
   let failure: unknown;
@@ -30,12 +27,26 @@ export function checkStream(
   /** Goes on as things stand: reads, waits or ends. */
   function proceed(): void {
     if (over) return;
-    if (ending && inFlight === 0) {
+    if (ending && undecided === 0) {
       leave();
       if (failure === undefined) stream.end();
       else stream.emit("error", codec.tell(failure));
-    } else if (ending || untakenBytes >= maxUntakenBytes || inFlight >= maxInFlight) stream.pause();
+    } else if (ending || isFull()) stream.pause();
     else stream.resume();
+  }
+
+  function isFull(): boolean {
+    return untakenBytes >= maxUntakenBytes || undecided >= context.shares.share;
+  }
+
+  function wait(checks: number): void {
+    if (undecided === 0) context.shares.begin();
+    undecided += checks;
+  }
+
+  function waitNoMore(checks: number): void {
+    undecided -= checks;
+    if (undecided === 0) context.shares.end();
   }
 
   function leave(): void {
@@ -70,16 +81,16 @@ export function checkStream(
       const batch = codec.read(bytes);
       const results = checkResults(batch, context, call);
       if (results instanceof Promise) {
-        inFlight += 1;
+        wait(batch.checks.length);
         results
           .then((decided) => {
-            inFlight -= 1;
+            waitNoMore(batch.checks.length);
             answer(batch.sequence, decided);
             proceed();
           })
           .catch(fail);
       } else answer(batch.sequence, results);
-      if (untakenBytes >= maxUntakenBytes || inFlight >= maxInFlight) stream.pause();
+      if (isFull()) stream.pause();
     } catch (error) {
       fail(error);
     }
