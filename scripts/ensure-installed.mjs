@@ -136,6 +136,14 @@ async function runNpmInstall(root, extent, onSpawn) {
       ? ["--omit=dev", "--include-workspace-root", "--workspace=packages/server"]
       : ["--include=dev"];
   const flags = ["--no-save", ...parts, "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"];
+  /** @type {NodeJS.Signals | undefined} */
+  let interruptedBy;
+  const interrupt = (/** @type {NodeJS.Signals} */ signal) => {
+    interruptedBy = signal;
+    child.kill(signal);
+  };
+  // Before npm runs: a signal that nobody minds would end this script, and leave npm and the lock behind.
+  for (const signal of interrupts) process.on(signal, interrupt);
   const child = spawn("npm", ["install", ...flags], {
     cwd: root,
     env: { ...process.env, PATH: searchPath },
@@ -148,14 +156,6 @@ async function runNpmInstall(root, extent, onSpawn) {
   };
   child.stdout.on("data", collect);
   child.stderr.on("data", collect);
-
-  /** @type {NodeJS.Signals | undefined} */
-  let interruptedBy;
-  const interrupt = (/** @type {NodeJS.Signals} */ signal) => {
-    interruptedBy = signal;
-    child.kill(signal);
-  };
-  for (const signal of interrupts) process.on(signal, interrupt);
   try {
     const code = await new Promise((resolve, reject) => {
       child.once("error", reject);
