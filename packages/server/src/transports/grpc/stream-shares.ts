@@ -1,6 +1,6 @@
 /** So many checks of all streams together may be undecided: twice what is on its way to a server of counters at once. */
 const together = 512;
-/** A stream may have so many, whatever the number of streams: more than who waits for answers ever has. */
+/** A stream may have so many however many streams there are, and one batch of any size. */
 const leastShare = 64;
 
 /**
