@@ -14,7 +14,7 @@ describe("shares of streams", () => {
     expect(seen).toEqual([512, 512, 256, 170, 128, 170]);
   });
 
-  it("are enough for who waits for answers, however many there are", () => {
+  it("do not fall below what makes a full call, however many there are", () => {
     const shares = new StreamShares();
     for (let streams = 0; streams < 10_000; streams++) shares.begin();
     expect(shares.share).toBe(64);
