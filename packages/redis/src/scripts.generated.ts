@@ -1423,7 +1423,7 @@ return reply
   },
   /** Takes costs from counters of arrival times, one window each: the commonest request, many at once. */
   takeArrivals: {
-    digest: "3e5d8865827d3a88bd87cd75c5bcdac22f9b4c5d",
+    digest: "0994a036bf521d0eee69b47b343fba49d5d78aaa",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1453,82 +1453,121 @@ local arrival = ahead < room and at + ahead or ahead - room
 if not debt then return string.format('%.0f', arrival) end
 return string.format('-%.0f', arrival == 0 and span or arrival)
 end
-local call, try, byte = redis.call, redis.pcall, string.byte
+local call, try, byte, keys = redis.call, redis.pcall, string.byte, KEYS
+local minute = floor(at / renewal) * renewal
+local next_minute = minute + renewal
 local worth_text, worth, full, tolerance, furthest, life = {}, {}, {}, {}, {}, {}
+local once = {}
 local longest = 0
 for rate = 1, ARGV[3] + 0 do
 local first = 5 * rate - 1
+local cost = ARGV[first] + 0
 worth_text[rate] = ARGV[first]
-worth[rate] = ARGV[first] + 0
+worth[rate] = cost
 full[rate] = ARGV[first + 1] + 0
 tolerance[rate] = ARGV[first + 2] + 0
 furthest[rate] = ARGV[first + 3] + 0
 life[rate] = ARGV[first + 4]
 if life[rate] + 0 > longest then longest = life[rate] + 0 end
+once[rate] = cost <= tolerance[rate] and cost < room and at + cost < next_minute and at + cost
 end
-local values = call('MGET', unpack(KEYS))
-local reply = { now_us, 0, 0, 0 }
-local foreign, absent = 0, nil
-for key = 1, #KEYS do
-if not values[key] then
-absent = absent or {}
-absent[#absent + 1] = KEYS[key]
+local values = call('MGET', unpack(keys))
+local foreign, healed = 0, 0
+local looked_at = now_us % #keys + 1
+if values[looked_at] and call('PTTL', keys[looked_at]) == -1 then
+call('PEXPIRE', keys[looked_at], longest)
+healed = 1
+end
+local function read_digits(values, count)
+local absent = 0
+for key = 1, count do
+local value = values[key]
+if value then
+values[key] = value + 0
+else
+absent = absent + 1
 end
 end
-if absent then foreign = call('EXISTS', unpack(absent)) end
-local looked_at = now_us % #KEYS + 1
-if values[looked_at] and call('PTTL', KEYS[looked_at]) == -1 then
-call('PEXPIRE', KEYS[looked_at], longest)
-reply[4] = 1
+return absent
 end
-local minute = floor(at / renewal) * renewal
-local next_minute = minute + renewal
-local checks = { byte(ARGV[2], 1, -1) }
-local cost_text, cost, most, far
-local rate = 0
-for i = 1, #checks / 2 do
-local key = checks[2 * i]
+local all_read, absent = pcall(read_digits, values, #keys)
+local texts
+if not all_read then
+texts, absent = {}, 0
+for key = 1, #keys do
+local value = values[key]
+local number = value and tonumber(value)
+if not value then
+absent = absent + 1
+elseif number then
+values[key] = number
+else
+texts[key], values[key] = value, false
+end
+end
+end
+if absent > 0 then
+local names = {}
+for key = 1, #keys do
+if not values[key] and not (texts and texts[key]) then names[#names + 1] = keys[key] end
+end
+foreign = call('EXISTS', unpack(names))
+end
+local checks = ARGV[2] ~= '' and { byte(ARGV[2], 1, -1) }
+local aheads = checks and {} or values
+local rate = 1
+local cost_text, cost, most, far, fresh = worth_text[1], worth[1], tolerance[1], furthest[1], once[1]
+for i = 1, checks and #checks / 2 or #keys do
+local key = i
+if checks then
+key = checks[2 * i]
 if checks[2 * i - 1] ~= rate then
 rate = checks[2 * i - 1]
-cost_text, cost, most, far = worth_text[rate], worth[rate], tolerance[rate], furthest[rate]
+cost_text, cost, most, far, fresh = worth_text[rate], worth[rate], tolerance[rate], furthest[rate], once[rate]
+end
 end
 local value = values[key]
+if fresh and value and value < at and value >= minute and value % 1 == 0 then
+if try('INCRBY', keys[key], fresh - value) ~= fresh then call('SET', keys[key], fresh, 'PX', life[rate]) end
+values[key] = fresh
+aheads[i] = 0
+else
 local from, before, debt = 0, nil, false
 if value then
-local number = tonumber(value)
-if number and number % 1 == 0 then
-if number >= 0 then
-before, from = number, number - at
+if value % 1 ~= 0 then
+foreign = foreign + 1
 else
-debt, from = true, -number - at
+if value >= 0 then
+before, from = value, value - at
+else
+debt, from = true, -value - at
 end
 if from < 0 then from = from + span end
 if from > passed then from = 0 end
-else
-from, debt = read_wide(value)
+end
+elseif texts and texts[key] then
+from, debt = read_wide(texts[key])
 if not from then
 from, foreign = 0, foreign + 1
 end
 end
-end
 local misfit = from > far and not (debt and from <= 2 * far)
 if misfit then from, before = full[rate], nil end
-reply[i + 4] = from
 local after = from + cost
 if after <= most or misfit then
 if after > most then after = from end
 local arrival = after < room and at + after or after - room
-local added
-if before and (before >= minute and arrival < next_minute and before < next_minute and arrival >= minute
-or floor(before / renewal) == floor(arrival / renewal)) then
-added = type(try('INCRBY', KEYS[key], from > 0 and cost_text or arrival - before)) == 'number'
-end
-if not added then call('SET', KEYS[key], arrival, 'PX', life[rate]) end
+local added = before
+and (before >= minute and arrival < next_minute and before < next_minute and arrival >= minute
+or floor(before / renewal) == floor(arrival / renewal))
+and try('INCRBY', keys[key], from > 0 and cost_text or arrival - before) == arrival
+if not added then call('SET', keys[key], arrival, 'PX', life[rate]) end
 values[key] = arrival
 end
+aheads[i] = from
 end
-reply[3] = foreign
-return reply
+end
+return { now_us, 0, foreign, healed, aheads }
 `,
   },
   /** Takes requests of any windows, each of them all or nothing. */

@@ -33,6 +33,11 @@ export function decodeHead(reply: unknown): ReplyHead {
   return { nowUs: Number(nowUs), late: late === 1, foreign, healed };
 }
 
+/** `take-arrivals`: how far ahead of now each check found its counter. */
+export function decodeAheads(reply: unknown): readonly number[] {
+  return (reply as readonly unknown[])[headLength] as readonly number[];
+}
+
 /** Each check's counter in one number: how far ahead of now it was found. The rest follows by the same arithmetic. */
 export function decodeArrival(window: CompiledWindow, cost: number, ahead: number, into: OneOutcome): void {
   const aheadMs = ahead / unitsPerMs;

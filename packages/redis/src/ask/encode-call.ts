@@ -56,9 +56,10 @@ export function encodeArrivals(
     checks[2 * i] = rateNumber;
     checks[2 * i + 1] = number;
   }
+  const inOrder = rates.length === 1 && keys.length === questions.length;
   const args: RedisArgument[] = [
     String(deadlineMs),
-    checks.toString("latin1", 0, 2 * questions.length),
+    inOrder ? "" : checks.toString("latin1", 0, 2 * questions.length),
     String(rates.length),
   ];
   for (const { worth, full, tolerance, furthest, life } of rates) args.push(worth, full, tolerance, furthest, life);

@@ -3,7 +3,7 @@ import { createOneOutcome, idempotencyConflict } from "sluice/store";
 import type { KeyNames } from "../place/key-names.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
 import { decodeLeases } from "./decode-lease.ts";
-import { decodeArrival, decodeBlocks, decodeCharges, decodeHead, decodePlan, headLength } from "./decode-reply.ts";
+import { decodeAheads, decodeArrival, decodeBlocks, decodeCharges, decodeHead, decodePlan } from "./decode-reply.ts";
 import { type Call, encodeArrivals, encodeBlocks, encodePlan, mostPerCall } from "./encode-call.ts";
 import { encodeLeases } from "./encode-lease.ts";
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
@@ -315,7 +315,7 @@ export class Lane {
       counts.foreign += head.foreign;
       counts.healed += head.healed;
       if (head.late) this.#again(pendings);
-      else if (operation === "takeArrival") settleArrivals(pendings, reply as number[], head.nowUs);
+      else if (operation === "takeArrival") settleArrivals(pendings, decodeAheads(reply), head.nowUs);
       else this.#settle(pendings, decode(operation, pendings, reply as number[]));
     } catch (error) {
       this.#fail(flight, error);
@@ -471,7 +471,7 @@ export class Lane {
 /** The outcome of one arrival after the other. */
 let outcome: OneOutcome | undefined;
 
-function settleArrivals(pendings: readonly Pending[], reply: readonly number[], nowUs: number): void {
+function settleArrivals(pendings: readonly Pending[], aheads: readonly number[], nowUs: number): void {
   for (let i = 0; i < pendings.length; i++) {
     const pending = pendings[i]!;
     if (pending.settled) continue;
@@ -481,7 +481,7 @@ function settleArrivals(pendings: readonly Pending[], reply: readonly number[], 
     outcome ??= createOneOutcome(window);
     outcome.atMs = nowUs / 1000;
     try {
-      decodeArrival(window, cost, reply[headLength + i]!, outcome);
+      decodeArrival(window, cost, aheads[i]!, outcome);
       pending.resolve(asker.decide(limit, subject, cost, outcome));
     } catch (error) {
       pending.reject(error);
