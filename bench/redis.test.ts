@@ -37,6 +37,7 @@ describe("npm run bench -- redis", () => {
         in_flight_32: latencies,
         behind: figures,
         denied: figures,
+        three_windows: figures,
         cross_slot: { ...figures, checks_per_call: expect.any(Number) },
         cluster: { ...figures, checks_per_call: expect.any(Number) },
         single_evalsha: { ...figures, ...latencies, in_flight_32: latencies },

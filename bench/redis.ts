@@ -76,8 +76,8 @@ const lifeMs = 300_000;
 type Check = (number: number) => Promise<Decision>;
 
 /** A limiter on these counters, and its full path: a fresh request with a fresh subject, the complete decision. */
-function checkBy(counters: RedisCounters, id: string, window: string): Check {
-  const limits = [{ by: ["user"], algorithm: "gcra", windows: [window] }];
+function checkBy(counters: RedisCounters, id: string, ...windows: readonly string[]): Check {
+  const limits = [{ by: ["user"], algorithm: "gcra", windows }];
   const limiter = createLimiter({
     policies: { policies: [{ id, match: { endpoint: "/v1/**", method: "GET" }, limits, on_failure: "open" }] },
     counters,
@@ -190,6 +190,7 @@ const names = {
   ours: "sluice",
   behind: "sluice, counters ahead of now",
   denied: "sluice, denied",
+  several: "sluice, three windows",
   single: "one EVALSHA per check",
   flexible: "rate-limiter-flexible",
   rateLimitRedis: "rate-limit-redis",
@@ -220,6 +221,7 @@ async function measureServer(server: TestServer): Promise<ServerFigures> {
       ours,
       createAsker(names.behind, checkBy(counters, "behind", "100/d"), isBehind),
       createAsker(names.denied, checkBy(counters, "denied", "1/d"), isDenied),
+      createAsker(names.several, checkBy(counters, "several", "1000/s", `${idleLimit}/m`, "10M/h"), isIdle),
       createAsker(names.single, single, ({ allowed }) => allowed),
       createAsker(names.flexible, rateLimiterFlexible(clients[1]!), ({ remainingPoints }) => remainingPoints > 0),
       createAsker(names.rateLimitRedis, await rateLimitRedis(clients[2]!), ({ totalHits }) => totalHits < idleLimit),
@@ -360,6 +362,7 @@ function resultOf(one: ServerFigures, cluster: ClusterFigures) {
     in_flight_32: percentilesOf(latencies.inFlight.ours),
     behind: figuresOf(rounds, names.behind),
     denied: figuresOf(rounds, names.denied),
+    three_windows: figuresOf(rounds, names.several),
     cross_slot: {
       ...figuresOf(cluster.rounds, names.crossSlot),
       checks_per_call: rounded(cluster.checksPerCall.crossSlot, 1),

@@ -39,7 +39,7 @@ import { candidatesFor } from "./match/find-candidates.ts";
 import { findWindows } from "./match/find-windows.ts";
 import { onlyGivenLimit } from "./match/given-limits.ts";
 import { joinResolutions } from "./match/join-resolutions.ts";
-import { isRefused, type Refusal, type Resolution, resolve } from "./match/resolve.ts";
+import { appliedIn, isRefused, type Refusal, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
 import { tellTrials } from "./match/tell-trials.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
@@ -471,12 +471,12 @@ class SluiceLimiter implements Limiter {
     const preview = request.preview === true;
     const refusal = refusals.length === 0 ? undefined : refusals.find((one) => one.policy.enforced);
     if (refusal !== undefined) return refusedDecision(request, refusal, shadowRefusals(refusals));
-    if (answer === undefined) return unlimitedDecision(request, resolution.applied, shadowRefusals(refusals));
+    if (answer === undefined) return unlimitedDecision(request, appliedIn(resolution), shadowRefusals(refusals));
     const { outcomes } = answer;
     const shadow = shadowOf(limits, refusals, answer);
     const speaking = findSpeaking(limits, outcomes);
     if (speaking === undefined) {
-      const unlimited = unlimitedDecision(request, resolution.applied, shadow);
+      const unlimited = unlimitedDecision(request, appliedIn(resolution), shadow);
       // What policies in shadow mode would say is told to who asks for every limit.
       if (request.details !== true) return unlimited;
       return { ...unlimited, limits: limits.map((one, i) => limitDecision(one, outcomes[i]!)) };
@@ -587,8 +587,8 @@ function isSameList(one: readonly string[], other: readonly string[]): boolean {
 }
 
 /** Nothing would look for the block: that is told rather than done. */
-function notBlockable({ limits, applied }: Resolution): SluiceError {
-  const ids = [...new Set(applied.map(({ policy }) => policy.id))].join(", ");
+function notBlockable({ limits, candidates }: Resolution): SluiceError {
+  const ids = [...new Set(candidates.map(({ policy }) => policy.policy.id))].join(", ");
   const shadowed = limits.some(({ limit }) => limit.blockable) ? ", of a policy that is enforced," : "";
   const message =
     ids === ""

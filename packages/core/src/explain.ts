@@ -4,7 +4,7 @@ import { tellCounting } from "./leases/tell-counting.ts";
 import type { Explanation, LimitExplanation, PolicyExplanation } from "./limiter.ts";
 import type { CompiledPolicy } from "./match/compiled.ts";
 import { whyNot } from "./match/find-candidates.ts";
-import type { Resolution } from "./match/resolve.ts";
+import { appliedIn, type Resolution } from "./match/resolve.ts";
 import type { Snapshot } from "./match/snapshot.ts";
 import { holds } from "./match/value-lists.ts";
 import { renderWindow } from "./policy/render-window.ts";
@@ -52,7 +52,8 @@ function explainPolicies(
   resolution: Resolution,
   epochMs: () => number,
 ): PolicyExplanation[] {
-  const applied: PolicyExplanation[] = resolution.applied.map((policy) => ({
+  const applied = appliedIn(resolution);
+  const applying: PolicyExplanation[] = applied.map((policy) => ({
     policy: policy.policy.id,
     applies: true,
     why: whyItApplies(policy, snapshot, request, resolution),
@@ -66,7 +67,7 @@ function explainPolicies(
     }
     for (const policy of candidates) {
       if (others.length >= maxPolicies) break;
-      if (resolution.applied.includes(policy)) continue;
+      if (applied.includes(policy)) continue;
       others.push({
         policy: policy.policy.id,
         applies: false,
@@ -74,7 +75,7 @@ function explainPolicies(
       });
     }
   }
-  return [...applied, ...others];
+  return [...applying, ...others];
 }
 
 function whyItApplies(
@@ -136,7 +137,7 @@ function whyItDoesNot(
     case "trial":
       return `version ${version} is for ${trial!.side === "new" ? `${trial!.percent} %` : "the others"} by ${trial!.by}: not this one`;
     case undefined: {
-      const by = resolution.applied.find((one) => one.enforced && one.policy.replaces.includes(id));
+      const by = appliedIn(resolution).find((one) => one.enforced && one.policy.replaces.includes(id));
       return `replaced by ${by?.policy.id ?? "another policy"}`;
     }
   }

@@ -6,7 +6,7 @@
 export { type ArrivalTake, creditWorthMs, decideArrival, takeArrival, worthMs } from "./algorithms/arrival.ts";
 export { decideCount, onceRetentionMs } from "./algorithms/count.ts";
 export { decideSliding } from "./algorithms/sliding.ts";
-export type { WindowVerdict } from "./algorithms/window-verdict.ts";
+export { createVerdict, type WindowVerdict, type WritableVerdict } from "./algorithms/window-verdict.ts";
 export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
 export { createOneOutcome, wholeAnswer } from "./counters/one-outcome.ts";
 export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";

@@ -78,6 +78,33 @@ describe("a counter of a limit over weeks", () => {
   });
 });
 
+describe("the end of a counter's key", () => {
+  const limits = ["one", "two"].map((policy) =>
+    resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, minuteMs)], policy }), "u"),
+  );
+  const lifeMs = 4 * minuteMs;
+
+  /** A unit is worth six seconds: after seven the counter is idle. */
+  async function takeTwice(count: number, beforeMinuteMs: number): Promise<number> {
+    const taken = limits.slice(0, count);
+    clock.advance(minuteMs - ((clock.epochMs() % 2 ** 33) % minuteMs) - beforeMinuteMs);
+    await store.take(taken);
+    expect(await lifeOf(limits[0]!)).toBeGreaterThan(lifeMs - 10_000);
+    await server.command("PEXPIRE", keyOf(limits[0]!), 100_000);
+    clock.advance(7000);
+    expect((await store.take(taken)).outcomes[0]!.remaining).toBe(9);
+    return lifeOf(limits[0]!);
+  }
+
+  it.each([1, 2])("is put off when an idle counter goes over into the next minute, of %d limits", async (count) => {
+    expect(await takeTwice(count, 10_000)).toBeGreaterThan(lifeMs - 10_000);
+  });
+
+  it.each([1, 2])("is left alone within a minute, of %d limits", async (count) => {
+    expect(await takeTwice(count, 30_000)).toBeLessThanOrEqual(100_000);
+  });
+});
+
 describe("a clock that is set back by an hour", () => {
   it.each(["gcra", "fixed_window", "sliding_window", "sliding_log"] as const)(
     "keeps nobody out for longer than the window, by %s",
@@ -93,6 +120,19 @@ describe("a clock that is set back by an hour", () => {
       expect((await store.take([take])).taken).toBe(true);
     },
   );
+
+  it("keeps nobody out for longer either where another limit of the request denies", async () => {
+    const take = (policy: string): ResolvedLimit =>
+      resolvedLimit(compileTestLimit({ algorithm: "gcra", windows: [windowOf(5, 10_000)], policy }), "u");
+    const [ahead, usedUp] = [take("ahead"), take("used-up")];
+    clock.advance(2 * hourMs);
+    for (let i = 0; i < 5; i++) await store.take([ahead]);
+    clock.advance(-hourMs);
+    for (let i = 0; i < 5; i++) await store.take([usedUp]);
+    expect((await store.take([ahead, usedUp])).taken).toBe(false);
+    clock.advance(10_000);
+    expect((await store.take([ahead, usedUp])).taken).toBe(true);
+  });
 
   it("makes no block last longer than itself", async () => {
     const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 1000)], blockForMs: minuteMs });

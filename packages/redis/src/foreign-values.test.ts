@@ -13,14 +13,15 @@ const hourMs = 3_600_000;
 const capacity = 5;
 const names = createKeyNames("s");
 
-/** One limit of every kind of counter, and how it is asked: by the script for arrivals alone, or by the one for all. */
-const kinds: readonly { name: string; limit: CompiledLimit; general: boolean }[] = [
-  { name: "gcra", limit: limitOf("gcra", hourMs), general: false },
-  { name: "gcra with others", limit: limitOf("gcra", hourMs), general: true },
-  { name: "gcra over months", limit: limitOf("gcra", 90 * 24 * hourMs), general: true },
-  { name: "fixed window", limit: limitOf("fixed_window", hourMs), general: true },
-  { name: "sliding window", limit: limitOf("sliding_window", hourMs), general: true },
-  { name: "sliding log", limit: limitOf("sliding_log", hourMs), general: true },
+/** One limit of every kind of counter, and what is asked beside: by that it goes by the script for arrivals, or by the one for all. */
+const kinds: readonly { name: string; limit: CompiledLimit; beside?: "gcra" | "sliding_window" }[] = [
+  { name: "gcra", limit: limitOf("gcra", hourMs) },
+  { name: "gcra with more of it", limit: limitOf("gcra", hourMs), beside: "gcra" },
+  { name: "gcra with others", limit: limitOf("gcra", hourMs), beside: "sliding_window" },
+  { name: "gcra over months", limit: limitOf("gcra", 90 * 24 * hourMs), beside: "sliding_window" },
+  { name: "fixed window", limit: limitOf("fixed_window", hourMs), beside: "sliding_window" },
+  { name: "sliding window", limit: limitOf("sliding_window", hourMs), beside: "sliding_window" },
+  { name: "sliding log", limit: limitOf("sliding_log", hourMs), beside: "sliding_window" },
 ];
 
 function limitOf(algorithm: Parameters<typeof compileTestLimit>[0]["algorithm"], perMs: number): CompiledLimit {
@@ -115,10 +116,11 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
   });
   beforeEach(() => server.command("FLUSHALL"));
 
-  const other = limitOf("sliding_window", 2 * hourMs);
   const keyOf = (limit: CompiledLimit): string => names.counter(codeOf(limit.windows[0]!).code, "u1");
-  const ask = (limit: CompiledLimit, general: boolean): Promise<TakeAnswer> =>
-    store.take([resolvedLimit(limit, "u1"), ...(general ? [resolvedLimit(other, `${Math.random()}`)] : [])]);
+  const ask = (limit: CompiledLimit, beside: (typeof kinds)[number]["beside"]): Promise<TakeAnswer> => {
+    const others = beside === undefined ? [] : [resolvedLimit(limitOf(beside, 2 * hourMs), `${Math.random()}`)];
+    return store.take([resolvedLimit(limit, "u1"), ...others]);
+  };
 
   /** Absent: the first of five is taken. Just used up: none is. Months ahead, a number may be anything between. */
   function expectAbsentOrUsedUp({ taken, outcomes }: TakeAnswer, limit: CompiledLimit): void {
@@ -141,7 +143,7 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
       bytes.writeDoubleLE(one, 1 + 8 * i);
     });
     await server.command("SET", keyOf(limit), bytes, "PX", hourMs);
-    expect((await ask(limit, true)).outcomes[0]!.remaining).toBe(capacity - 1);
+    expect((await ask(limit, "sliding_window")).outcomes[0]!.remaining).toBe(capacity - 1);
   });
 
   it("is not the mark of receipts that a credit voids", async () => {
@@ -154,7 +156,7 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
     expect(store.stats.foreign).toBe(before);
   });
 
-  describe.each(kinds)("$name", ({ limit, general }) => {
+  describe.each(kinds)("$name", ({ limit, beside }) => {
     it.each(garbage)(
       "%s counts as nothing, is told in the statistics, and is gone after the next take",
       async (_, plant) => {
@@ -163,10 +165,10 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
         const peeked = await store.peek([resolvedLimit(limit, "u1")]);
         expect(peeked.outcomes[0]!.remaining).toBe(capacity);
         expect(store.stats.foreign).toBe(before + 1);
-        const answer = await ask(limit, general);
+        const answer = await ask(limit, beside);
         expect([answer.taken, answer.outcomes[0]!.remaining]).toEqual([true, capacity - 1]);
         expect(store.stats.foreign).toBe(before + 2);
-        expect((await ask(limit, general)).outcomes[0]!.remaining).toBe(capacity - 2);
+        expect((await ask(limit, beside)).outcomes[0]!.remaining).toBe(capacity - 2);
         expect(store.stats.foreign).toBe(before + 2);
         expect(await server.command("PTTL", keyOf(limit))).toBeGreaterThan(0);
       },
@@ -174,11 +176,11 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
 
     it.each(alike)("%s counts as nothing or as just used up, and is no error", async (_, plant) => {
       await plant(server, keyOf(limit));
-      expectAbsentOrUsedUp(await ask(limit, general), limit);
+      expectAbsentOrUsedUp(await ask(limit, beside), limit);
       await store.charge([resolvedLimit(limit, "u1")]);
       await store.read(resolvedLimit(limit, "u1"));
       await store.reset([resolvedLimit(limit, "u1")]);
-      expect((await ask(limit, general)).outcomes[0]!.remaining).toBe(capacity - 1);
+      expect((await ask(limit, beside)).outcomes[0]!.remaining).toBe(capacity - 1);
     });
 
     it("any bytes are no error, and the neighbours in the same call are served", async () => {
@@ -193,11 +195,11 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
         fc.asyncProperty(bytes, async (value) => {
           await server.command("SET", keyOf(limit), Buffer.from(value), "PX", hourMs);
           const neighbour = resolvedLimit(limit, `n${Math.random()}`);
-          const [answer, beside] = await Promise.all([ask(limit, general), store.take([neighbour])]);
+          const [answer, next] = await Promise.all([ask(limit, beside), store.take([neighbour])]);
           const { remaining, retryAfterMs, resetAfterMs } = answer.outcomes[0]!;
           expect(Number.isInteger(remaining) && remaining >= 0 && remaining <= capacity).toBe(true);
           expect(retryAfterMs >= 0 && resetAfterMs >= 0).toBe(true);
-          expect(beside.taken).toBe(true);
+          expect(next.taken).toBe(true);
           await store.charge([resolvedLimit(limit, "u1")]);
           expect(await server.command("PTTL", keyOf(limit))).toBeGreaterThan(0);
         }),

@@ -21,7 +21,7 @@ import { checkLeaseAsk, wholeAnswer } from "sluice/store";
 import { readingsOf } from "./ask/decode-reply.ts";
 import { blockKey, mostPerCall } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
-import { type Answer, ArrivalQuestion, type Question } from "./ask/question.ts";
+import { type Answer, ArrivalQuestion, ArrivalsQuestion, GeneralQuestion, type Question } from "./ask/question.ts";
 import { callScript } from "./ask/script-calls.ts";
 import { codeOf, kindNumber } from "./ask/window-code.ts";
 import { openTopology } from "./open-topology.ts";
@@ -225,6 +225,8 @@ export class RedisCounters implements CentralCounters {
     const budgetMs = this.#deadlineOf(limits);
     const waitMs = waitOf(budgetMs, options);
     if (lane === undefined) return this.#takeAcross(limits, options, budgetMs, waitMs);
+    if (options?.id === undefined && receipt === undefined && areArrivals(limits))
+      return lane.lane.ask(new ArrivalsQuestion(limits), budgetMs, waitMs);
     const answer = lane.lane.ask(question("take", limits, options, receipt), budgetMs, waitMs);
     return receipt === undefined && options?.id === undefined
       ? answer
@@ -513,20 +515,48 @@ function question(
   options?: TakeOptions,
   receipt?: string,
 ): Question {
-  return {
+  return new GeneralQuestion(
     operation,
     limits,
-    id: options?.id,
-    fingerprint: options?.fingerprint ?? "",
-    idTtlMs: options?.idTtlMs ?? defaultIdTtlMs,
+    options?.id,
+    options?.fingerprint ?? "",
+    options?.idTtlMs ?? defaultIdTtlMs,
     receipt,
-  };
+  );
 }
 
-/** Whether it is what the script of arrivals takes. */
+/** Whether one window is what the script of arrivals takes. */
 function isOneArrival({ windows, limit }: Pick<ResolvedLimit, "windows" | "limit">): boolean {
-  if (windows.length !== 1 || limit.blockable) return false;
-  return windows[0]!.charges && codeOf(windows[0]!).kind === kindNumber.arrival;
+  return windows.length === 1 && !limit.blockable && isArrival(windows[0]!);
+}
+
+function isArrival(window: CompiledWindow): boolean {
+  return window.charges && codeOf(window).kind === kindNumber.arrival;
+}
+
+/** So many windows of one request go by the script of arrivals at most. */
+const mostWindows = 16;
+
+/** Whether all windows of several limits are what the script of arrivals takes, and no two of them share a counter. */
+function areArrivals(limits: readonly ResolvedLimit[]): boolean {
+  let count = 0;
+  for (let i = 0; i < limits.length; i++) {
+    const { limit, windows, subject, group } = limits[i]!;
+    count += windows.length;
+    if (group !== 0 || limit.blockable || count > mostWindows) return false;
+    for (let w = 0; w < windows.length; w++) {
+      const window = windows[w]!;
+      if (!isArrival(window)) return false;
+      for (let other = 0; other < w; other++) if (windows[other]!.identity === window.identity) return false;
+      for (let other = 0; other < i; other++) if (isOf(limits[other]!, window, subject)) return false;
+    }
+  }
+  return true;
+}
+
+/** Whether a limit is counted in the counter of this window and subject. */
+function isOf(limit: ResolvedLimit, window: CompiledWindow, subject: string): boolean {
+  return limit.subject === subject && limit.windows.some(({ identity }) => identity === window.identity);
 }
 
 async function reached(sites: readonly Site[], withinMs: number): Promise<void> {

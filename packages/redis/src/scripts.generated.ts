@@ -1421,9 +1421,9 @@ reply[3] = count_foreign()
 return reply
 `,
   },
-  /** Takes costs from counters of arrival times, one window each: the commonest request, many at once. */
+  /** Takes costs from counters of arrival times, each request all or nothing: the commonest requests, many at once. */
   takeArrivals: {
-    digest: "0994a036bf521d0eee69b47b343fba49d5d78aaa",
+    digest: "ce98d5c6b1c899e4d5bb8e6e00684210590c538a",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1513,26 +1513,29 @@ if not values[key] and not (texts and texts[key]) then names[#names + 1] = keys[
 end
 foreign = call('EXISTS', unpack(names))
 end
-local checks = ARGV[2] ~= '' and { byte(ARGV[2], 1, -1) }
-local aheads = checks and {} or values
-local rate = 1
-local cost_text, cost, most, far, fresh = worth_text[1], worth[1], tolerance[1], furthest[1], once[1]
-for i = 1, checks and #checks / 2 or #keys do
-local key = i
-if checks then
-key = checks[2 * i]
-if checks[2 * i - 1] ~= rate then
-rate = checks[2 * i - 1]
-cost_text, cost, most, far, fresh = worth_text[rate], worth[rate], tolerance[rate], furthest[rate], once[rate]
-end
-end
-local value = values[key]
-if fresh and value and value < at and value >= minute and value % 1 == 0 then
+local requests = ARGV[2] ~= '' and { byte(ARGV[2], 1, -1) }
+local aheads = requests and {} or values
+local froms, befores, misfits = {}, {}, {}
+local position, replied = 0, 0
+local last = requests and #requests or #keys
+while position < last do
+local count, rate, key = 1, 1, position + 1
+if requests then count, rate, key = requests[position + 1], requests[position + 2], requests[position + 3] end
+local value, fresh = values[key], once[rate]
+if count == 1 and fresh and value and value < at and value >= minute and value % 1 == 0 then
 if try('INCRBY', keys[key], fresh - value) ~= fresh then call('SET', keys[key], fresh, 'PX', life[rate]) end
 values[key] = fresh
-aheads[i] = 0
+aheads[replied + 1] = 0
 else
-local from, before, debt = 0, nil, false
+local from, before, misfit
+local fits = true
+for i = 1, count do
+if i > 1 then
+rate, key = requests[position + 2 * i], requests[position + 2 * i + 1]
+value = values[key]
+end
+from, before = 0, nil
+local debt, far = false, furthest[rate]
 if value then
 if value % 1 ~= 0 then
 foreign = foreign + 1
@@ -1551,21 +1554,31 @@ if not from then
 from, foreign = 0, foreign + 1
 end
 end
-local misfit = from > far and not (debt and from <= 2 * far)
+misfit = from > far and not (debt and from <= 2 * far)
 if misfit then from, before = full[rate], nil end
-local after = from + cost
-if after <= most or misfit then
-if after > most then after = from end
+if from + worth[rate] > tolerance[rate] then fits = false end
+if count > 1 then froms[i], befores[i], misfits[i] = from, before, misfit end
+aheads[replied + i] = from
+end
+for i = 1, count do
+if count > 1 then
+rate, key = requests[position + 2 * i], requests[position + 2 * i + 1]
+from, before, misfit = froms[i], befores[i], misfits[i]
+end
+if fits or misfit then
+local after = fits and from + worth[rate] or from
 local arrival = after < room and at + after or after - room
 local added = before
 and (before >= minute and arrival < next_minute and before < next_minute and arrival >= minute
 or floor(before / renewal) == floor(arrival / renewal))
-and try('INCRBY', keys[key], from > 0 and cost_text or arrival - before) == arrival
+and try('INCRBY', keys[key], from > 0 and worth_text[rate] or arrival - before) == arrival
 if not added then call('SET', keys[key], arrival, 'PX', life[rate]) end
-values[key] = arrival
+if requests then values[key] = arrival end
 end
-aheads[i] = from
 end
+end
+replied = replied + count
+position = position + (requests and 1 + 2 * count or 1)
 end
 return { now_us, 0, foreign, healed, aheads }
 `,

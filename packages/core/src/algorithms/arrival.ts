@@ -1,6 +1,6 @@
 import type { CompiledWindow } from "../match/compiled.ts";
 import { ceilToGrid, floorToGrid } from "./time-grid.ts";
-import type { WindowVerdict } from "./window-verdict.ts";
+import { createVerdict, type WindowVerdict, type WritableVerdict } from "./window-verdict.ts";
 
 /**
  * GCRA, token bucket and leaky bucket are one piece of mathematics. The counter is a single instant, the *theoretical
@@ -70,24 +70,28 @@ function left(window: CompiledWindow, aheadMs: number): number {
   return Math.min(Math.max(units, 0), Math.floor(window.capacity));
 }
 
-export function decideArrival(window: CompiledWindow, arrivalMs: number, cost: number, nowMs: number): WindowVerdict {
+/** Into a new verdict, or into one that is used again and again. */
+export function decideArrival(
+  window: CompiledWindow,
+  arrivalMs: number,
+  cost: number,
+  nowMs: number,
+  into: WritableVerdict = createVerdict(),
+): WindowVerdict {
   const ahead = aheadMs(window, arrivalMs, nowMs);
   const aheadAfter = ahead + worthMs(window, cost);
   const waitMs = aheadAfter - window.toleranceMs;
   const fits = cost > window.capacity ? "never" : waitMs <= 0 ? "now" : "later";
-  return {
-    fits,
-    remaining: left(window, ahead),
-    remainingAfter: left(window, aheadAfter),
-    retryAfterMs: fits === "now" ? 0 : fits === "later" ? Math.ceil(waitMs) : Number.POSITIVE_INFINITY,
-    resetAfterMs: Math.ceil(ahead),
-    resetAfterTakeMs: Math.ceil(aheadAfter),
-    queuePosition: window.leaky ? queuePosition(window, aheadAfter) : 0,
-    queueDelayMs: window.leaky ? Math.ceil(ahead) : 0,
-    word0: nowMs + aheadAfter,
-    word1: 0,
-    word2: 0,
-  };
+  into.fits = fits;
+  into.remaining = left(window, ahead);
+  into.remainingAfter = left(window, aheadAfter);
+  into.retryAfterMs = fits === "now" ? 0 : fits === "later" ? Math.ceil(waitMs) : Number.POSITIVE_INFINITY;
+  into.resetAfterMs = Math.ceil(ahead);
+  into.resetAfterTakeMs = Math.ceil(aheadAfter);
+  into.queuePosition = window.leaky ? queuePosition(window, aheadAfter) : 0;
+  into.queueDelayMs = window.leaky ? Math.ceil(ahead) : 0;
+  into.word0 = nowMs + aheadAfter;
+  return into;
 }
 
 /** What a take of one window answers: `decideArrival` for when nothing else has to agree. */

@@ -23,3 +23,22 @@ export interface WindowVerdict {
   readonly word1: number;
   readonly word2: number;
 }
+
+/** One that is written into. */
+export type WritableVerdict = { -readonly [Name in keyof WindowVerdict]: WindowVerdict[Name] };
+
+export function createVerdict(): WritableVerdict {
+  return {
+    fits: "now",
+    remaining: 0,
+    remainingAfter: 0,
+    retryAfterMs: 0,
+    resetAfterMs: 0,
+    resetAfterTakeMs: 0,
+    queuePosition: 0,
+    queueDelayMs: 0,
+    word0: 0,
+    word1: 0,
+    word2: 0,
+  };
+}

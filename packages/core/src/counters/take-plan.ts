@@ -32,10 +32,9 @@ export function isTaken({ refused }: TakePlan, group: number): boolean {
 
 /** Lets the window that limits most speak for each limit. */
 export function outcomesOf(limits: readonly ResolvedLimit[], plan: TakePlan, charging: boolean): LimitOutcome[] {
-  const outcomes: LimitOutcome[] = [];
   const { steps } = plan;
   let next = 0;
-  for (let i = 0; i < limits.length; i++) {
+  return limits.map(({ group }, i) => {
     let speaking = steps[next++]!;
     let { newlyBlockedMs } = speaking;
     for (; next < steps.length && steps[next]!.limit === i; next++) {
@@ -43,20 +42,29 @@ export function outcomesOf(limits: readonly ResolvedLimit[], plan: TakePlan, cha
       newlyBlockedMs = Math.max(newlyBlockedMs, step.newlyBlockedMs);
       if (limitsMore(step, speaking)) speaking = step;
     }
-    const { verdict, window, blockedMs } = speaking;
-    const charged = charging && isTaken(plan, limits[i]!.group);
-    const waitMs = Math.max(verdict.retryAfterMs, blockedMs, newlyBlockedMs);
-    outcomes.push({
-      fits: verdict.fits === "never" ? "never" : blockedMs > 0 ? "blocked" : verdict.fits,
-      window,
-      remaining: charged ? verdict.remainingAfter : verdict.remaining,
-      retryAfterMs: waitMs,
-      resetAfterMs: charged ? verdict.resetAfterTakeMs : verdict.resetAfterMs,
-      queuePosition: verdict.queuePosition,
-      queueDelayMs: verdict.queueDelayMs,
-    });
+    return new SpokenOutcome(speaking, newlyBlockedMs, charging && isTaken(plan, group));
+  });
+}
+
+/** A class and no literal, and of a list that is mapped, because many of them wait to be told: see decision 0012. */
+class SpokenOutcome implements LimitOutcome {
+  readonly fits: LimitOutcome["fits"];
+  readonly window: CompiledWindow;
+  readonly remaining: number;
+  readonly retryAfterMs: number;
+  readonly resetAfterMs: number;
+  readonly queuePosition: number;
+  readonly queueDelayMs: number;
+
+  constructor({ window, verdict, blockedMs }: LookedAt, newlyBlockedMs: number, charged: boolean) {
+    this.fits = verdict.fits === "never" ? "never" : blockedMs > 0 ? "blocked" : verdict.fits;
+    this.window = window;
+    this.remaining = charged ? verdict.remainingAfter : verdict.remaining;
+    this.retryAfterMs = Math.max(verdict.retryAfterMs, blockedMs, newlyBlockedMs);
+    this.resetAfterMs = charged ? verdict.resetAfterTakeMs : verdict.resetAfterMs;
+    this.queuePosition = verdict.queuePosition;
+    this.queueDelayMs = verdict.queueDelayMs;
   }
-  return outcomes;
 }
 
 /** For a denial the window with the longer wait speaks, for an allowance the one with the smaller share left. */

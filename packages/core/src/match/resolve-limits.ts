@@ -1,17 +1,45 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
 import { joinSubject } from "../subject/join-subject.ts";
-import type { CompiledLimit } from "./compiled.ts";
+import type { CompiledLimit, CompiledWindow } from "./compiled.ts";
 import { segmentsOf } from "./endpoint-trie.ts";
 import { findWindows, type KnownSubjects } from "./find-windows.ts";
 
-/** What a request says to the limits of one policy after another. */
-export interface Asked {
+/** What a request says to the limits of one policy after another. It and what follows from it wait along: see `Resolution`. */
+export class Asked {
   readonly dimensions: Readonly<Record<string, string>>;
   readonly ipv6PrefixBits: number;
   /** Undefined where nothing is known of anybody. */
   readonly known: KnownSubjects | undefined;
   readonly epochMs: () => number;
+
+  constructor(
+    dimensions: Readonly<Record<string, string>>,
+    ipv6PrefixBits: number,
+    known: KnownSubjects | undefined,
+    epochMs: () => number,
+  ) {
+    this.dimensions = dimensions;
+    this.ipv6PrefixBits = ipv6PrefixBits;
+    this.known = known;
+    this.epochMs = epochMs;
+  }
+}
+
+class AskedLimit implements ResolvedLimit {
+  readonly limit: CompiledLimit;
+  readonly windows: readonly CompiledWindow[];
+  readonly subject: string;
+  readonly cost: number;
+  readonly group: number;
+
+  constructor(limit: CompiledLimit, windows: readonly CompiledWindow[], subject: string, cost: number, group: number) {
+    this.limit = limit;
+    this.windows = windows;
+    this.subject = subject;
+    this.cost = cost;
+    this.group = group;
+  }
 }
 
 /**
@@ -34,7 +62,7 @@ export function resolveLimits(
         known !== undefined || limit.tiers.size > 0
           ? findWindows(limit, values, rawDimension(dimensions, "tier"), known, epochMs)
           : limit.windows;
-      to.push({ limit, windows, subject: joinSubject(values), cost, group });
+      to.push(new AskedLimit(limit, windows, joinSubject(values), cost, group));
     } else if (limit.source.missing === "deny") {
       to.length = before;
       return limit;

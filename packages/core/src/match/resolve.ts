@@ -6,26 +6,49 @@ import { chargeOnce } from "./charge-once.ts";
 import type { Candidate, Candidates, CompiledPolicy } from "./compiled.ts";
 import { candidatesFor, namedCandidates } from "./find-candidates.ts";
 import { givenCandidates } from "./given-limits.ts";
-import { type Asked, resolveLimits } from "./resolve-limits.ts";
+import { Asked, resolveLimits } from "./resolve-limits.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
 import { isOnAny, isSurelyOnAny } from "./value-lists.ts";
 
-/** What the policies make of a request: the limits to ask, and denials that need no counter. */
-export interface Resolution {
+/**
+ * What the policies make of a request: the limits to ask, and denials that need no counter. A class and no literal, because many
+ * of them wait for counters elsewhere: see decision 0012.
+ */
+export class Resolution {
   readonly limits: readonly ResolvedLimit[];
   /** Policies that deny by name or for a missing dimension, enforced and shadow. */
   readonly refusals: readonly Refusal[];
   /** Policies that apply, and do not limit this request because their allow list names it. */
   readonly exempting: readonly CompiledPolicy[];
-  /** What the request is decided by even if it has no limits: the policies that apply. */
-  readonly applied: readonly CompiledPolicy[];
-  /** The same, each with the form of the path that it matches. */
+  /** The policies that apply, each with the form of the path that it matches. */
   readonly candidates: readonly Candidate[];
   /** Versions on trial that match as well, for other subjects than this one. */
   readonly aside: readonly CompiledPolicy[];
   readonly match: EndpointMatch;
   /** What the request says, for limits that are asked only when others cannot be. */
   readonly asked: Asked;
+
+  constructor(
+    limits: readonly ResolvedLimit[],
+    refusals: readonly Refusal[],
+    exempting: readonly CompiledPolicy[],
+    { list, aside }: Pick<Candidates, "list" | "aside">,
+    match: EndpointMatch,
+    asked: Asked,
+  ) {
+    this.limits = limits;
+    this.refusals = refusals;
+    this.exempting = exempting;
+    this.candidates = list;
+    this.aside = aside;
+    this.match = match;
+    this.asked = asked;
+  }
+}
+
+/** What a request is decided by even if it has no limits. */
+export function appliedIn({ candidates }: Pick<Resolution, "candidates">): readonly CompiledPolicy[] {
+  return candidates.map(({ policy }) => policy);
 }
 
 export interface Refusal {
@@ -43,6 +66,8 @@ export function isRefused(refusals: readonly Refusal[]): boolean {
 type Dimensions = Readonly<Record<string, string>>;
 
 const noDimensions: Dimensions = {};
+const noRefusals: readonly Refusal[] = [];
+const noPolicies: readonly CompiledPolicy[] = [];
 
 export function resolve(
   snapshot: Snapshot,
@@ -52,31 +77,36 @@ export function resolve(
 ): Resolution {
   const dimensions = request.dimensions ?? noDimensions;
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
-  const { list, aside } = candidatesOf(snapshot, request, match, dimensions, epochMs);
+  const candidates = candidatesOf(snapshot, request, match, dimensions, epochMs);
+  const { list } = candidates;
   // What is known of subjects is said of policies, and not of limits that happen to be called the same.
   const anybodyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
   const known = anybodyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
-  const asked: Asked = { dimensions, ipv6PrefixBits: snapshot.ipv6PrefixBits, known, epochMs };
-  const limits: ResolvedLimit[] = [];
-  const refusals: Refusal[] = [];
-  const exempting: CompiledPolicy[] = [];
+  const asked = new Asked(dimensions, snapshot.ipv6PrefixBits, known, epochMs);
+  // Of a list that is written as `[]` V8 keeps account as it does of literals.
+  const limits = Array.of<ResolvedLimit>();
+  let refusals: Refusal[] | undefined;
+  let exempting: CompiledPolicy[] | undefined;
   for (let i = 0; i < list.length; i++) {
     const { policy, path, certain } = list[i]!;
     if (policy.deny.length > 0 && isOnAny(policy.deny, dimensions, match.readings)) {
+      refusals ??= [];
       refusals.push({ policy, reason: "deny_list", scope: undefined });
       continue;
     }
     if (policy.allow.length > 0 && certain && isSurelyOnAny(policy.allow, dimensions, match.readings)) {
+      exempting ??= [];
       exempting.push(policy);
       continue;
     }
     const cost = costOf(policy, request, match);
     const group = policy.enforced ? 0 : i + 1;
     const lacking = resolveLimits(limits, policy.limits, asked, path, cost, group);
-    if (lacking !== undefined) refusals.push({ policy, reason: "missing_dimension", scope: lacking.scope });
+    if (lacking === undefined) continue;
+    refusals ??= [];
+    refusals.push({ policy, reason: "missing_dimension", scope: lacking.scope });
   }
-  const applied = list.map((one) => one.policy);
-  return { limits: chargeOnce(limits), refusals, exempting, applied, candidates: list, aside, match, asked };
+  return new Resolution(chargeOnce(limits), refusals ?? noRefusals, exempting ?? noPolicies, candidates, match, asked);
 }
 
 function candidatesOf(

@@ -4,7 +4,7 @@ import type { Policy, Trial } from "../policy/policy.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 import type { CompiledPolicy } from "./compiled.ts";
 import { isForThese, joinsTrialAt } from "./in-rollout.ts";
-import { isRefused, type Resolution } from "./resolve.ts";
+import { appliedIn, isRefused, type Resolution } from "./resolve.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 const noDimensions: Readonly<Record<string, string>> = {};
@@ -14,9 +14,11 @@ export function tellTrials(
   onTrial: NonNullable<LimiterOptions["onTrial"]>,
   snapshot: Snapshot,
   { dimensions = noDimensions }: CheckRequest,
-  { applied, aside, limits, refusals }: Resolution,
+  resolution: Resolution,
   answer: TakeAnswer | undefined,
 ): void {
+  const { aside, limits, refusals } = resolution;
+  const applied = appliedIn(resolution);
   if (aside.length === 0 && applied.every(({ policy }) => policy.trial === undefined)) return;
   const refused = isRefused(refusals);
   const tell = (policy: Policy, trial: Trial, denied: boolean): void =>

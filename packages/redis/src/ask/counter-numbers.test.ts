@@ -8,9 +8,9 @@ const limitOf = (policy: string, limit: number) =>
 
 /** Windows by the counter they are of: the last two are one policy's before and after an edit, and have their counters in common. */
 const windows = new Map([
-  [limitOf("one", 10).windows, "one"],
-  [limitOf("two", 10).windows, "two"],
-  [limitOf("two", 20).windows, "two"],
+  [limitOf("one", 10).windows[0]!, "one"],
+  [limitOf("two", 10).windows[0]!, "two"],
+  [limitOf("two", 20).windows[0]!, "two"],
 ]);
 
 const numbersOf = (numbers: CounterNumbers, asked: readonly Asked[]): number[] => {
@@ -22,7 +22,7 @@ describe("counters of one call", () => {
   it("are numbered from 1 as they come, each once, call after call", () => {
     const numbers = new CounterNumbers(127);
     const asked = fc.record({
-      windows: fc.constantFrom(...windows.keys()),
+      window: fc.constantFrom(...windows.keys()),
       // Ends that are alike, so that many are looked for in the same place.
       subject: fc.oneof(
         fc.constantFrom("", "u", "ü", "user-1"),
@@ -34,7 +34,7 @@ describe("counters of one call", () => {
       fc.property(fc.array(asked, { maxLength: 127 }), (all) => {
         const known = new Map<string, number>();
         const expected = all.map((one) => {
-          const name = JSON.stringify([windows.get(one.windows as never), one.subject]);
+          const name = JSON.stringify([windows.get(one.window as never), one.subject]);
           if (!known.has(name)) known.set(name, known.size + 1);
           return known.get(name);
         });
@@ -46,7 +46,7 @@ describe("counters of one call", () => {
   it("are found among as many as a call holds, also where all are looked for in one place", () => {
     const [first] = windows.keys();
     const asked = Array.from({ length: 127 }, (_, i) => ({
-      windows: first!,
+      window: first!,
       subject: `${String(i % 100).padStart(3, "0")}-ends-alike`,
     }));
     const expected = asked.map((_, i) => (i % 100) + 1);

@@ -1,8 +1,9 @@
-import type { ResolvedLimit } from "sluice";
+import type { CompiledWindow } from "sluice";
+import type { ArrivalStep } from "./question.ts";
 import { codeOf } from "./window-code.ts";
 
-/** What tells counters apart: the first window, and the subject. */
-export type Asked = Pick<ResolvedLimit, "windows" | "subject">;
+/** What tells counters apart. */
+export type Asked = Pick<ArrivalStep, "window" | "subject">;
 
 /**
  * Numbers the counters of one call from 1, each once, however often it is asked for. Used again and again, because a map for
@@ -36,13 +37,13 @@ export class CounterNumbers {
 
   /** The number of the counter that the question at `index` is about; one that is new has the next number. In order, each once. */
   numberAt(index: number): number {
-    const { windows, subject } = this.#asked[index]!;
+    const { window, subject } = this.#asked[index]!;
     let slot = lastLetters(subject) & this.#mask;
     for (;;) {
       const first = this.#slots[slot]!;
       if (first === 0) break;
       const other = this.#asked[first - 1]!;
-      if (other.subject === subject && (other.windows === windows || isSame(other.windows, windows))) {
+      if (other.subject === subject && (other.window === window || isSame(other.window, window))) {
         this.#numbers[index] = this.#numbers[first - 1]!;
         return this.#numbers[index]!;
       }
@@ -55,8 +56,8 @@ export class CounterNumbers {
   }
 }
 
-function isSame(one: Asked["windows"], other: Asked["windows"]): boolean {
-  return codeOf(one[0]!).code === codeOf(other[0]!).code;
+function isSame(one: CompiledWindow, other: CompiledWindow): boolean {
+  return codeOf(one).code === codeOf(other).code;
 }
 
 function lastLetters(text: string): number {

@@ -1,6 +1,6 @@
 import { outcomesOf } from "sluice/store";
-import { answers, headLength, none, numbersPerWindow, planOf } from "./decode-reply.ts";
-import type { Question, Reply } from "./question.ts";
+import { answers, headLength, numbersPerWindow, planOf } from "./decode-reply.ts";
+import { none, type Question, type Reply } from "./question.ts";
 
 /** `lease`: per ask an answer, what is granted, its epoch and what is unspent, then five numbers per window. */
 export function decodeLeases(questions: readonly Question[], reply: readonly number[]): readonly Reply[] {

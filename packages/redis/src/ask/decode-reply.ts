@@ -1,5 +1,6 @@
 import type { CompiledWindow, LimitOutcome, OneOutcome, ResolvedLimit, WindowReading } from "sluice";
 import {
+  createVerdict,
   decideArrival,
   decideCount,
   decideSliding,
@@ -10,8 +11,9 @@ import {
   type TakePlan,
   takeArrival,
   type WindowVerdict,
+  type WritableVerdict,
 } from "sluice/store";
-import type { Answer, Question, Reply } from "./question.ts";
+import { type Answer, GivenAnswer, none, type Question, type Reply } from "./question.ts";
 import { codeOf, unitsPerMs } from "./window-code.ts";
 
 /** What every script says first. */
@@ -35,7 +37,9 @@ export function decodeHead(reply: unknown): ReplyHead {
 
 /** `take-arrivals`: how far ahead of now each check found its counter. */
 export function decodeAheads(reply: unknown): readonly number[] {
-  return (reply as readonly unknown[])[headLength] as readonly number[];
+  const aheads = (reply as readonly unknown[])[headLength];
+  if (!Array.isArray(aheads)) throw new Error(`a script answered ${JSON.stringify(reply)}`);
+  return aheads as readonly number[];
 }
 
 /** Each check's counter in one number: how far ahead of now it was found. The rest follows by the same arithmetic. */
@@ -47,6 +51,46 @@ export function decodeArrival(window: CompiledWindow, cost: number, ahead: numbe
   takeArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0, into);
 }
 
+/** A window that was looked at, to be written into again and again. */
+interface Look extends LookedAt {
+  limit: number;
+  window: CompiledWindow;
+  readonly verdict: WritableVerdict;
+}
+
+const nothingRefused: ReadonlySet<number> = new Set();
+
+/** The windows of one request after the other. */
+const looks: Look[] = [];
+const takenPlan: TakePlan = { steps: looks, refused: nothingRefused };
+const deniedPlan: TakePlan = { steps: looks, refused: new Set([0]) };
+
+/** The same of several windows, from the number at `begin` on. */
+export function decodeArrivals(
+  limits: readonly ResolvedLimit[],
+  aheads: readonly number[],
+  begin: number,
+  nowUs: number,
+): Answer {
+  let count = 0;
+  let taken = true;
+  for (let limit = 0; limit < limits.length; limit++) {
+    const { windows, cost } = limits[limit]!;
+    for (const window of windows) {
+      looks[count] ??= { limit, window, verdict: createVerdict(), blockedMs: 0, newlyBlockedMs: 0 };
+      const look = looks[count]!;
+      look.limit = limit;
+      look.window = window;
+      arrivalVerdict(window, cost, aheads[begin + count]!, look.verdict);
+      if (look.verdict.fits !== "now") taken = false;
+      count += 1;
+    }
+  }
+  looks.length = count;
+  const outcomes = outcomesOf(limits, taken ? takenPlan : deniedPlan, true);
+  return new GivenAnswer(taken, nowUs / 1000, outcomes);
+}
+
 /** What scripts say of a question, in numbers. */
 export const answers = { denied: 0, taken: 1, takenBefore: 2, conflict: 3, outside: 4 } as const;
 export const numbersPerWindow = 5;
@@ -54,7 +98,7 @@ export const numbersPerWindow = 5;
 /** `take` and `peek`: per question an answer, its time and its receipt, then five numbers per window. */
 export function decodePlan(questions: readonly Question[], reply: readonly (number | string)[]): readonly Reply[] {
   let at = headLength;
-  return questions.map(({ limits, operation }): Reply => {
+  return questions.map(({ limits, operation, idScope }): Reply => {
     const answer = Number(reply[at]);
     const nowUs = Number(reply[at + 1]);
     const receipt = String(reply[at + 2]);
@@ -65,19 +109,16 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
     if (answer === answers.outside) return { kind: "outside" };
     const plan = planOf(limits, reply as readonly number[], begin, nowUs / 1000, operation === "take");
     const taken = answer === answers.taken || answer === answers.takenBefore;
-    return {
-      kind: "answer",
-      answer: {
-        taken: operation === "take" && taken,
-        atMs: nowUs / 1000,
-        outcomes:
-          answer === answers.takenBefore ? allowedAgain(limits, plan) : outcomesOf(limits, plan, operation === "take"),
-        plan,
-        receipt: receipt === "" ? undefined : receipt,
-        replayed: answer === answers.takenBefore,
-        numbers: operation === "peek" ? (reply as readonly number[]).slice(begin, at) : none,
-      },
-    };
+    const given = new GivenAnswer(
+      operation === "take" && taken,
+      nowUs / 1000,
+      answer === answers.takenBefore ? allowedAgain(limits, plan) : outcomesOf(limits, plan, operation === "take"),
+      idScope === undefined ? undefined : plan,
+      receipt === "" ? undefined : receipt,
+      answer === answers.takenBefore,
+      operation === "peek" ? (reply as readonly number[]).slice(begin, at) : none,
+    );
+    return { kind: "answer", answer: given };
   });
 }
 
@@ -103,8 +144,6 @@ export function decodeBlocks(questions: readonly Question[]): readonly Reply[] {
   return questions.map(() => ({ kind: "answer", answer: charged }));
 }
 
-export const none: readonly number[] = [];
-
 const charged: Answer = {
   taken: true,
   atMs: 0,
@@ -123,22 +162,40 @@ export function planOf(
   nowMs: number,
   carriesOut: boolean,
 ): TakePlan {
-  const steps: LookedAt[] = [];
-  const refused = new Set<number>();
+  const steps = Array.of<LookedAt>();
+  let refused: Set<number> | undefined;
   let at = begin;
   for (let i = 0; i < limits.length; i++) {
     const { windows, cost, group } = limits[i]!;
     for (const window of windows) {
       const verdict = verdictOf(window, cost, nowMs, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!);
-      const step: LookedAt = { limit: i, window, verdict, blockedMs: numbers[at + 4]!, newlyBlockedMs: 0 };
+      const step = new Step(i, window, verdict, numbers[at + 4]!);
       at += numbersPerWindow;
       steps.push(step);
-      if (!fits(step)) refused.add(group);
+      if (fits(step)) continue;
+      refused ??= new Set();
+      refused.add(group);
     }
   }
-  const plan = { steps, refused };
+  const plan = { steps, refused: refused ?? nothingRefused };
   if (carriesOut) noteBlocks(limits, plan);
   return plan;
+}
+
+/** A class, as answers are. */
+class Step implements LookedAt {
+  readonly limit: number;
+  readonly window: CompiledWindow;
+  readonly verdict: WindowVerdict;
+  readonly blockedMs: number;
+  newlyBlockedMs = 0;
+
+  constructor(limit: number, window: CompiledWindow, verdict: WindowVerdict, blockedMs: number) {
+    this.limit = limit;
+    this.window = window;
+    this.verdict = verdict;
+    this.blockedMs = blockedMs;
+  }
 }
 
 /** What limits say whose counters were never used. */
@@ -179,9 +236,9 @@ export function verdictOf(
 }
 
 /** On a clock that reads 0 now. Only debt is further ahead than the tolerance, and is marked by its sign. */
-function arrivalVerdict(window: CompiledWindow, cost: number, ahead: number): WindowVerdict {
+function arrivalVerdict(window: CompiledWindow, cost: number, ahead: number, into?: WritableVerdict): WindowVerdict {
   const aheadMs = ahead / unitsPerMs;
-  return decideArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0);
+  return decideArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0, into);
 }
 
 /** How each window of a peeked limit stands, for people. */

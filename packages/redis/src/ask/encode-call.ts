@@ -4,7 +4,7 @@ import type { KeyNames } from "../place/key-names.ts";
 import { codeOfIdentity } from "../place/key-names.ts";
 import { CounterNumbers } from "./counter-numbers.ts";
 import { KeyList } from "./key-list.ts";
-import type { ArrivalQuestion, Question } from "./question.ts";
+import { type AnyArrivals, ArrivalQuestion, ArrivalStep, type Question } from "./question.ts";
 import {
   codeOf,
   creditOf,
@@ -28,42 +28,56 @@ export const mostPerCall = 127;
 
 /** One call is made at a time. */
 const numbers = new CounterNumbers(mostPerCall);
-const checks = Buffer.alloc(2 * mostPerCall);
+const requests = Buffer.alloc(3 * mostPerCall);
 
-/** `take-arrivals`: see its header. At most `mostPerCall` questions. */
-export function encodeArrivals(
-  questions: readonly Pick<ArrivalQuestion, "windows" | "subject" | "cost">[],
-  names: KeyNames,
-  deadlineMs: number,
-): Call {
+/** `take-arrivals`: see its header. At most `mostPerCall` windows in all. */
+export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyNames, deadlineMs: number): Call {
+  const steps = stepsOf(questions);
   const keys: string[] = [];
   const rates: RateArguments[] = [];
   // The rate that was met last, almost always the same one.
   let rate: RateArguments | undefined;
   let rateNumber = 0;
-  numbers.begin(questions);
-  for (let i = 0; i < questions.length; i++) {
-    const { windows, subject, cost } = questions[i]!;
-    const window = windows[0]!;
-    const code = codeOf(window);
-    if (rate?.window !== window || rate.cost !== cost) {
-      rate = rateOf(window, code, cost);
-      if (!rates.includes(rate)) rates.push(rate);
-      rateNumber = rates.indexOf(rate) + 1;
+  let at = 0;
+  let next = 0;
+  numbers.begin(steps);
+  for (const { count } of questions) {
+    requests[at++] = count;
+    for (const end = next + count; next < end; next++) {
+      const { window, subject, cost } = steps[next]!;
+      const code = codeOf(window);
+      if (rate?.window !== window || rate.cost !== cost) {
+        rate = rateOf(window, code, cost);
+        if (!rates.includes(rate)) rates.push(rate);
+        rateNumber = rates.indexOf(rate) + 1;
+      }
+      const number = numbers.numberAt(next);
+      if (number > keys.length) keys.push(names.counter(code.code, subject));
+      requests[at++] = rateNumber;
+      requests[at++] = number;
     }
-    const number = numbers.numberAt(i);
-    if (number > keys.length) keys.push(names.counter(code.code, subject));
-    checks[2 * i] = rateNumber;
-    checks[2 * i + 1] = number;
   }
-  const inOrder = rates.length === 1 && keys.length === questions.length;
+  const inOrder = rates.length === 1 && keys.length === questions.length && steps.length === questions.length;
   const args: RedisArgument[] = [
     String(deadlineMs),
-    inOrder ? "" : checks.toString("latin1", 0, 2 * questions.length),
+    inOrder ? "" : requests.toString("latin1", 0, at),
     String(rates.length),
   ];
   for (const { worth, full, tolerance, furthest, life } of rates) args.push(worth, full, tolerance, furthest, life);
   return { keys, args };
+}
+
+/** The windows of all of them. */
+function stepsOf(questions: readonly AnyArrivals[]): readonly ArrivalStep[] {
+  const steps: ArrivalStep[] = [];
+  for (const question of questions) {
+    if (question instanceof ArrivalQuestion) steps.push(question);
+    else {
+      for (const { windows, subject, cost } of question.limits)
+        for (const window of windows) steps.push(new ArrivalStep(window, subject, cost));
+    }
+  }
+  return steps;
 }
 
 /** `block`: see its header. Of blocks of one subject that come together the longest counts. */

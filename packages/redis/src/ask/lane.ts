@@ -3,14 +3,23 @@ import { createOneOutcome, idempotencyConflict } from "sluice/store";
 import type { KeyNames } from "../place/key-names.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
 import { decodeLeases } from "./decode-lease.ts";
-import { decodeAheads, decodeArrival, decodeBlocks, decodeCharges, decodeHead, decodePlan } from "./decode-reply.ts";
+import {
+  decodeAheads,
+  decodeArrival,
+  decodeArrivals,
+  decodeBlocks,
+  decodeCharges,
+  decodeHead,
+  decodePlan,
+} from "./decode-reply.ts";
 import { type Call, encodeArrivals, encodeBlocks, encodePlan, mostPerCall } from "./encode-call.ts";
 import { encodeLeases } from "./encode-lease.ts";
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
 import { Pending } from "./pending.ts";
 import {
   type Answer,
-  type ArrivalQuestion,
+  type AnyArrivals,
+  ArrivalQuestion,
   type Operation,
   operations,
   type Question,
@@ -294,7 +303,7 @@ export class Lane {
     const serverNowMs = shard.clock.aheadMs === undefined ? Date.now() : shard.clock.at(sentMs);
     const { names, tune } = this.#options;
     const { keys, args } = encode(operation, pendings, names, deadlineMs, serverNowMs);
-    const script: Script = (tune?.scripts ?? scripts)[operation === "takeArrival" ? "takeArrivals" : operation];
+    const script: Script = (tune?.scripts ?? scripts)[operation];
     const whole = tune === undefined ? args : [...args, ...tune.extraArguments()];
     callScript(shard.shard, slot, script, keys, whole, () => {
       counts.loads += 1;
@@ -315,7 +324,7 @@ export class Lane {
       counts.foreign += head.foreign;
       counts.healed += head.healed;
       if (head.late) this.#again(pendings);
-      else if (operation === "takeArrival") settleArrivals(pendings, decodeAheads(reply), head.nowUs);
+      else if (operation === "takeArrivals") settleArrivals(pendings, decodeAheads(reply), head.nowUs);
       else this.#settle(pendings, decode(operation, pendings, reply as number[]));
     } catch (error) {
       this.#fail(flight, error);
@@ -381,7 +390,7 @@ export class Lane {
     if (pending.settled) return;
     pending.settled = true;
     const { question, resolve, reject } = pending;
-    if (question.operation === "takeArrival") failArrival(question, error, resolve, reject);
+    if (question instanceof ArrivalQuestion) failArrival(question, error, resolve, reject);
     else reject(error);
   }
 
@@ -472,21 +481,35 @@ export class Lane {
 let outcome: OneOutcome | undefined;
 
 function settleArrivals(pendings: readonly Pending[], aheads: readonly number[], nowUs: number): void {
-  for (let i = 0; i < pendings.length; i++) {
-    const pending = pendings[i]!;
+  let next = 0;
+  for (const pending of pendings) {
+    const question = pending.question as AnyArrivals;
+    const at = next;
+    next += question.count;
     if (pending.settled) continue;
     pending.settled = true;
-    const { asker, limit, windows, subject, cost } = pending.question as ArrivalQuestion;
-    const window = windows[0]!;
-    outcome ??= createOneOutcome(window);
-    outcome.atMs = nowUs / 1000;
     try {
-      decodeArrival(window, cost, aheads[i]!, outcome);
-      pending.resolve(asker.decide(limit, subject, cost, outcome));
+      pending.resolve(
+        question instanceof ArrivalQuestion
+          ? decideArrival(question, aheads[at]!, nowUs)
+          : decodeArrivals(question.limits, aheads, at, nowUs),
+      );
     } catch (error) {
       pending.reject(error);
     }
   }
+}
+
+/** What its asker makes of it. */
+function decideArrival(
+  { asker, limit, window, subject, cost }: ArrivalQuestion,
+  ahead: number,
+  nowUs: number,
+): unknown {
+  outcome ??= createOneOutcome(window);
+  outcome.atMs = nowUs / 1000;
+  decodeArrival(window, cost, ahead, outcome);
+  return asker.decide(limit, subject, cost, outcome);
 }
 
 function failArrival(
@@ -510,9 +533,9 @@ function encode(
   deadlineMs: number,
   serverNowMs: number,
 ): Call {
-  if (operation === "takeArrival") {
+  if (operation === "takeArrivals") {
     return encodeArrivals(
-      pendings.map(({ question }) => question as ArrivalQuestion),
+      pendings.map(({ question }) => question as AnyArrivals),
       names,
       deadlineMs,
     );

@@ -12,7 +12,7 @@ import type { TakePlan } from "sluice/store";
 
 /** What is asked of counters that share a slot. Questions of one operation travel together. */
 export interface Question {
-  readonly operation: Exclude<Operation, "takeArrival">;
+  readonly operation: Operation;
   readonly limits: readonly ResolvedLimit[];
   /** Take: remembered under this id, bound to the fingerprint. */
   readonly id: string | undefined;
@@ -29,14 +29,71 @@ export interface Question {
   readonly ask?: LeaseAsk | undefined;
 }
 
-/**
- * A take from one window of arrival times with nothing asked beside: the commonest question, by a script of its own. A class and
- * no literal, because so many of them wait for the server: see decision 0012.
- */
-export class ArrivalQuestion implements ResolvedLimit {
-  readonly operation = "takeArrival";
+/** A cost to be taken from one window of arrival times. It and its questions are classes and no literals: see decision 0012. */
+export class ArrivalStep {
+  readonly window: CompiledWindow;
+  readonly subject: string;
+  readonly cost: number;
+
+  constructor(window: CompiledWindow, subject: string, cost: number) {
+    this.window = window;
+    this.subject = subject;
+    this.cost = cost;
+  }
+}
+
+/** What is asked of the script for everything. */
+export class GeneralQuestion implements Question {
+  readonly operation: Operation;
+  readonly limits: readonly ResolvedLimit[];
+  readonly id: string | undefined;
+  readonly fingerprint: string;
+  readonly idTtlMs: number;
+  readonly receipt: string | undefined;
+
+  constructor(
+    operation: Operation,
+    limits: readonly ResolvedLimit[],
+    id: string | undefined,
+    fingerprint: string,
+    idTtlMs: number,
+    receipt: string | undefined,
+  ) {
+    this.operation = operation;
+    this.limits = limits;
+    this.id = id;
+    this.fingerprint = fingerprint;
+    this.idTtlMs = idTtlMs;
+    this.receipt = receipt;
+  }
+}
+
+/** A take from several windows of arrival times with nothing asked beside. */
+export class ArrivalsQuestion implements Question {
+  readonly operation = "takeArrivals";
+  readonly limits: readonly ResolvedLimit[];
+  /** How many windows they have. */
+  readonly count: number;
+  readonly id = undefined;
+  readonly fingerprint = "";
+  readonly idTtlMs = 0;
+  readonly receipt = undefined;
+
+  constructor(limits: readonly ResolvedLimit[]) {
+    this.limits = limits;
+    let count = 0;
+    for (const { windows } of limits) count += windows.length;
+    this.count = count;
+  }
+}
+
+/** The same from one window, whose asker makes something of the answer: the commonest question. */
+export class ArrivalQuestion implements ResolvedLimit, ArrivalStep {
+  readonly operation = "takeArrivals";
   readonly limit: CompiledLimit;
   readonly windows: readonly CompiledWindow[];
+  readonly window: CompiledWindow;
+  readonly count = 1;
   readonly subject: string;
   readonly cost: number;
   readonly group = 0;
@@ -53,6 +110,7 @@ export class ArrivalQuestion implements ResolvedLimit {
   ) {
     this.limit = limit;
     this.windows = windows;
+    this.window = windows[0]!;
     this.subject = subject;
     this.cost = cost;
     this.request = request;
@@ -60,17 +118,49 @@ export class ArrivalQuestion implements ResolvedLimit {
   }
 }
 
-export const operations = ["takeArrival", "take", "peek", "charge", "block", "lease"] as const;
+/** `takeArrivals`: a take from windows of arrival times with nothing asked beside, by a script of its own. */
+export const operations = ["takeArrivals", "take", "peek", "charge", "block", "lease"] as const;
 
 export type Operation = (typeof operations)[number];
 
 export interface Answer extends TakeAnswer {
-  /** How the windows stood before anything was taken, in case what was taken is given back. Takes by the general script. */
+  /** How the windows stood before anything was taken, in case what was taken is given back: of parts of a request. */
   readonly plan: TakePlan | undefined;
   /** Peeks: what the script said of each window, for readings. */
   readonly numbers: readonly number[];
   /** Leases. */
   readonly grant?: Pick<LeaseAnswer, "granted" | "epoch" | "unspent"> | undefined;
+}
+
+export const none: readonly number[] = [];
+
+/** A class, as questions are. */
+export class GivenAnswer implements Answer {
+  readonly taken: boolean;
+  readonly atMs: number;
+  readonly outcomes: Answer["outcomes"];
+  readonly plan: TakePlan | undefined;
+  readonly receipt: string | undefined;
+  readonly replayed: boolean;
+  readonly numbers: readonly number[];
+
+  constructor(
+    taken: boolean,
+    atMs: number,
+    outcomes: Answer["outcomes"],
+    plan: TakePlan | undefined = undefined,
+    receipt: string | undefined = undefined,
+    replayed = false,
+    numbers: readonly number[] = none,
+  ) {
+    this.taken = taken;
+    this.atMs = atMs;
+    this.outcomes = outcomes;
+    this.plan = plan;
+    this.receipt = receipt;
+    this.replayed = replayed;
+    this.numbers = numbers;
+  }
 }
 
 /** What a script says of one question. */
@@ -81,9 +171,12 @@ export type Reply =
   /** Bounds of a calendar window do not hold at the server's time; nothing was charged. */
   | { readonly kind: "outside" };
 
+/** What the script of arrivals is asked. */
+export type AnyArrivals = ArrivalQuestion | ArrivalsQuestion;
+
 /** How much of a call's time a question takes. 1 is a take from one window of arrival times, some two microseconds. */
 export function weightOf({ operation, limits }: Pick<Question, "operation" | "limits">): number {
-  let weight = 1;
+  let weight = operation === "takeArrivals" ? 0 : 1;
   for (const { windows } of limits) {
     // A ledger is read and written beside.
     if (operation === "lease") weight += 3;

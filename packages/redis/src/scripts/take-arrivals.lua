@@ -1,14 +1,14 @@
---- Takes costs from counters of arrival times, one window each: the commonest request, many at once.
+--- Takes costs from counters of arrival times, each request all or nothing: the commonest requests, many at once.
 ---
 --- KEYS: the counters, each of them once
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
---- ARGV[2]: the checks, two bytes each below 128: number of its rate, number of its key. Empty where each check has a key
----          of its own, in their order, and all have the first rate
+--- ARGV[2]: the requests in bytes below 128: how many windows it has, and of each the numbers of its rate and its key. Empty
+---          where each has one window, the first rate, and a key of its own, in their order
 --- ARGV[3]: how many rates there are
 --- ARGV[4]: the rates, five arguments each: what the cost and what the whole capacity is worth, tolerance and furthest, in
 ---          units of arrival time, and life in milliseconds
---- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, { ahead… } }: how far ahead of now each check found
----          its counter, in units. It was taken if ahead + worth is within the tolerance.
+--- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, { ahead… } }: how far ahead of now each window was found,
+---          in units. A request was taken if ahead + worth is within the tolerance in all of its windows.
 --- include: server-time, refuse-when-late, arrival-units
 
 local call, try, byte, keys = redis.call, redis.pcall, string.byte, KEYS
@@ -86,65 +86,79 @@ if absent > 0 then
   foreign = call('EXISTS', unpack(names))
 end
 
-local checks = ARGV[2] ~= '' and { byte(ARGV[2], 1, -1) }
--- Where each check has a key of its own, nobody needs its value any more.
-local aheads = checks and {} or values
-local rate = 1
-local cost_text, cost, most, far, fresh = worth_text[1], worth[1], tolerance[1], furthest[1], once[1]
-for i = 1, checks and #checks / 2 or #keys do
-  local key = i
-  if checks then
-    key = checks[2 * i]
-    -- Almost always the same one.
-    if checks[2 * i - 1] ~= rate then
-      rate = checks[2 * i - 1]
-      cost_text, cost, most, far, fresh = worth_text[rate], worth[rate], tolerance[rate], furthest[rate], once[rate]
-    end
-  end
-  local value = values[key]
-  if fresh and value and value < at and value >= minute and value % 1 == 0 then
-    -- Idle since some time within this minute: what is done below, for the commonest find in a third of the steps.
+local requests = ARGV[2] ~= '' and { byte(ARGV[2], 1, -1) }
+-- Where each request has a key of its own, nobody else needs its value, and what is replied of it takes its place.
+local aheads = requests and {} or values
+-- What was found of the windows of a request that has several, no two of which share a key: used again for the next one.
+local froms, befores, misfits = {}, {}, {}
+
+local position, replied = 0, 0
+local last = requests and #requests or #keys
+while position < last do
+  local count, rate, key = 1, 1, position + 1
+  if requests then count, rate, key = requests[position + 1], requests[position + 2], requests[position + 3] end
+  local value, fresh = values[key], once[rate]
+  if count == 1 and fresh and value and value < at and value >= minute and value % 1 == 0 then
+    -- One counter, idle since some time within this minute: the same as below, for the commonest find in a third of the steps.
     if try('INCRBY', keys[key], fresh - value) ~= fresh then call('SET', keys[key], fresh, 'PX', life[rate]) end
     values[key] = fresh
-    aheads[i] = 0
+    aheads[replied + 1] = 0
   else
-    -- How far ahead of now it is, and what it can be added to where it is.
-    local from, before, debt = 0, nil, false
-    if value then
-      if value % 1 ~= 0 then
-        foreign = foreign + 1
-      else
-        if value >= 0 then
-          before, from = value, value - at
+    -- How far ahead of now it is, what it can be added to where it is, and whether it had to be brought back.
+    local from, before, misfit
+    local fits = true
+    for i = 1, count do
+      if i > 1 then
+        rate, key = requests[position + 2 * i], requests[position + 2 * i + 1]
+        value = values[key]
+      end
+      from, before = 0, nil
+      local debt, far = false, furthest[rate]
+      if value then
+        if value % 1 ~= 0 then
+          foreign = foreign + 1
         else
-          debt, from = true, -value - at
+          if value >= 0 then
+            before, from = value, value - at
+          else
+            debt, from = true, -value - at
+          end
+          if from < 0 then from = from + span end
+          if from > passed then from = 0 end
         end
-        if from < 0 then from = from + span end
-        if from > passed then from = 0 end
+      elseif texts and texts[key] then
+        from, debt = read_wide(texts[key])
+        if not from then
+          from, foreign = 0, foreign + 1
+        end
       end
-    elseif texts and texts[key] then
-      from, debt = read_wide(texts[key])
-      if not from then
-        from, foreign = 0, foreign + 1
+      -- Further ahead than any limit of the counter allows cannot be by one of them, or not by this clock, unless it is debt. It is
+      -- brought back to just used up, for good: otherwise it would be so until that clock or that limit had caught up.
+      misfit = from > far and not (debt and from <= 2 * far)
+      if misfit then from, before = full[rate], nil end
+      if from + worth[rate] > tolerance[rate] then fits = false end
+      if count > 1 then froms[i], befores[i], misfits[i] = from, before, misfit end
+      aheads[replied + i] = from
+    end
+    for i = 1, count do
+      if count > 1 then
+        rate, key = requests[position + 2 * i], requests[position + 2 * i + 1]
+        from, before, misfit = froms[i], befores[i], misfits[i]
+      end
+      if fits or misfit then
+        local after = fits and from + worth[rate] or from
+        local arrival = after < room and at + after or after - room
+        -- Digits that Lua reads and the server does not, such as 1e5, are not ours and are written over.
+        local added = before
+          and (before >= minute and arrival < next_minute and before < next_minute and arrival >= minute
+            or floor(before / renewal) == floor(arrival / renewal))
+          and try('INCRBY', keys[key], from > 0 and worth_text[rate] or arrival - before) == arrival
+        if not added then call('SET', keys[key], arrival, 'PX', life[rate]) end
+        if requests then values[key] = arrival end
       end
     end
-    -- Further ahead than any limit of the counter allows cannot be by one of them, or not by this clock, unless it is debt.
-    -- It is brought back to just used up, for good: otherwise it would be so until that clock or that limit had caught up.
-    local misfit = from > far and not (debt and from <= 2 * far)
-    if misfit then from, before = full[rate], nil end
-    local after = from + cost
-    if after <= most or misfit then
-      if after > most then after = from end
-      local arrival = after < room and at + after or after - room
-      -- Digits that Lua reads and the server does not, such as 1e5, are not ours and are written over.
-      local added = before
-        and (before >= minute and arrival < next_minute and before < next_minute and arrival >= minute
-          or floor(before / renewal) == floor(arrival / renewal))
-        and try('INCRBY', keys[key], from > 0 and cost_text or arrival - before) == arrival
-      if not added then call('SET', keys[key], arrival, 'PX', life[rate]) end
-      values[key] = arrival
-    end
-    aheads[i] = from
   end
+  replied = replied + count
+  position = position + (requests and 1 + 2 * count or 1)
 end
 return { now_us, 0, foreign, healed, aheads }
