@@ -551,7 +551,8 @@ function areArrivals(limits: readonly ResolvedLimit[]): boolean {
       for (let other = 0; other < i; other++) if (isOf(limits[other]!, window, subject)) return false;
     }
   }
-  return true;
+  // A request of no limits at all has no key to be asked about.
+  return count > 0;
 }
 
 /** Whether a limit is counted in the counter of this window and subject. */

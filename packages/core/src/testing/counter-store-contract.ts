@@ -104,6 +104,21 @@ export const counterStoreContract: readonly ContractCase[] = [
     expectEqual(only(await store.peek([resolvedLimit(wide, "t", 1)])).remaining, 8, "nor is it seen by a peek");
   }),
 
+  {
+    name: "a request of no limits is taken, and disturbs nobody who asks at the same time",
+    async run(open) {
+      const { store } = await open();
+      const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(2, 60_000)] });
+      const [one, other] = [resolvedLimit(limit, "one"), resolvedLimit(limit, "other")];
+      await store.take([{ ...other, cost: 2 }]);
+      const [nothing, both] = await Promise.all([store.take([]), store.take([one, other])]);
+      expectEqual([nothing.taken, nothing.outcomes], [true, []], "there is nothing to deny it");
+      expectEqual(both.taken, false, "one of two is used up");
+      expectEqual(only(await store.peek([one])).remaining, 2, "and the other was not charged");
+      await store.close();
+    },
+  },
+
   ...forEachAlgorithm("peek changes nothing, however often", async (algorithm, { store }) => {
     const limit = compileTestLimit({ algorithm, windows: [windowOf(3, 60_000)] });
     await store.take([resolvedLimit(limit, "u", 1)]);

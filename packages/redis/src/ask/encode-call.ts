@@ -40,8 +40,10 @@ export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyName
   let rateNumber = 0;
   let at = 0;
   let next = 0;
+  let inOrder = true;
   numbers.begin(steps);
   for (const { count } of questions) {
+    if (count !== 1) inOrder = false;
     requests[at++] = count;
     for (const end = next + count; next < end; next++) {
       const { window, subject, cost } = steps[next]!;
@@ -57,7 +59,7 @@ export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyName
       requests[at++] = number;
     }
   }
-  const inOrder = rates.length === 1 && keys.length === questions.length && steps.length === questions.length;
+  if (rates.length !== 1 || keys.length !== steps.length) inOrder = false;
   const args: RedisArgument[] = [
     String(deadlineMs),
     inOrder ? "" : requests.toString("latin1", 0, at),
