@@ -34,6 +34,7 @@ import type {
   SnapshotInfo,
   TogetherOptions,
 } from "./limiter.ts";
+import { listThatWaits } from "./list-that-waits.ts";
 import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
 import { candidatesFor } from "./match/find-candidates.ts";
 import { findWindows } from "./match/find-windows.ts";
@@ -242,7 +243,7 @@ class SluiceLimiter implements Limiter {
       if (forced !== undefined) return Promise.resolve(forced);
       const simple = this.#checkSimpleElsewhere(request);
       if (simple !== undefined) return simple;
-      const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
+      const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs, listThatWaits());
       const answer = this.#askElsewhere(request, resolution);
       if (!(answer instanceof Promise)) return Promise.resolve(this.#decided(request, resolution, answer));
       return answer.then(

@@ -21,3 +21,4 @@ export {
 } from "./leases/allowance.ts";
 export { checkLeaseAsk } from "./leases/check-lease-ask.ts";
 export { Lease, type LeaseTimes } from "./leases/lease.ts";
+export { listThatWaits } from "./list-that-waits.ts";

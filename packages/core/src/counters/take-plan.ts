@@ -30,11 +30,16 @@ export function isTaken({ refused }: TakePlan, group: number): boolean {
   return refused.size === 0 || !(refused.has(0) || refused.has(group));
 }
 
-/** Lets the window that limits most speak for each limit. */
-export function outcomesOf(limits: readonly ResolvedLimit[], plan: TakePlan, charging: boolean): LimitOutcome[] {
+/** Lets the window that limits most speak for each limit. A store whose answers wait gives a list by `listThatWaits`. */
+export function outcomesOf(
+  limits: readonly ResolvedLimit[],
+  plan: TakePlan,
+  charging: boolean,
+  outcomes: LimitOutcome[] = [],
+): LimitOutcome[] {
   const { steps } = plan;
   let next = 0;
-  return limits.map(({ group }, i) => {
+  for (let i = 0; i < limits.length; i++) {
     let speaking = steps[next++]!;
     let { newlyBlockedMs } = speaking;
     for (; next < steps.length && steps[next]!.limit === i; next++) {
@@ -42,19 +47,20 @@ export function outcomesOf(limits: readonly ResolvedLimit[], plan: TakePlan, cha
       newlyBlockedMs = Math.max(newlyBlockedMs, step.newlyBlockedMs);
       if (limitsMore(step, speaking)) speaking = step;
     }
-    return new SpokenOutcome(speaking, newlyBlockedMs, charging && isTaken(plan, group));
-  });
+    outcomes.push(new SpokenOutcome(speaking, newlyBlockedMs, charging && isTaken(plan, limits[i]!.group)));
+  }
+  return outcomes;
 }
 
-/** A class and no literal, and of a list that is mapped, because many of them wait to be told: see decision 0012. */
+/** A class and no literal, because many of them wait to be told: see decision 0012. */
 class SpokenOutcome implements LimitOutcome {
-  readonly fits: LimitOutcome["fits"];
-  readonly window: CompiledWindow;
-  readonly remaining: number;
-  readonly retryAfterMs: number;
-  readonly resetAfterMs: number;
-  readonly queuePosition: number;
-  readonly queueDelayMs: number;
+  declare readonly fits: LimitOutcome["fits"];
+  declare readonly window: CompiledWindow;
+  declare readonly remaining: number;
+  declare readonly retryAfterMs: number;
+  declare readonly resetAfterMs: number;
+  declare readonly queuePosition: number;
+  declare readonly queueDelayMs: number;
 
   constructor({ window, verdict, blockedMs }: LookedAt, newlyBlockedMs: number, charged: boolean) {
     this.fits = verdict.fits === "never" ? "never" : blockedMs > 0 ? "blocked" : verdict.fits;

@@ -15,18 +15,18 @@ import { isOnAny, isSurelyOnAny } from "./value-lists.ts";
  * of them wait for counters elsewhere: see decision 0012.
  */
 export class Resolution {
-  readonly limits: readonly ResolvedLimit[];
+  declare readonly limits: readonly ResolvedLimit[];
   /** Policies that deny by name or for a missing dimension, enforced and shadow. */
-  readonly refusals: readonly Refusal[];
+  declare readonly refusals: readonly Refusal[];
   /** Policies that apply, and do not limit this request because their allow list names it. */
-  readonly exempting: readonly CompiledPolicy[];
+  declare readonly exempting: readonly CompiledPolicy[];
   /** The policies that apply, each with the form of the path that it matches. */
-  readonly candidates: readonly Candidate[];
+  declare readonly candidates: readonly Candidate[];
   /** Versions on trial that match as well, for other subjects than this one. */
-  readonly aside: readonly CompiledPolicy[];
-  readonly match: EndpointMatch;
+  declare readonly aside: readonly CompiledPolicy[];
+  declare readonly match: EndpointMatch;
   /** What the request says, for limits that are asked only when others cannot be. */
-  readonly asked: Asked;
+  declare readonly asked: Asked;
 
   constructor(
     limits: readonly ResolvedLimit[],
@@ -69,11 +69,13 @@ const noDimensions: Dimensions = {};
 const noRefusals: readonly Refusal[] = [];
 const noPolicies: readonly CompiledPolicy[] = [];
 
+/** Who waits for counters elsewhere gives a list by `listThatWaits`. */
 export function resolve(
   snapshot: Snapshot,
   subjects: SubjectDirectory,
   request: CheckRequest,
   epochMs: () => number,
+  limits: ResolvedLimit[] = [],
 ): Resolution {
   const dimensions = request.dimensions ?? noDimensions;
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
@@ -83,8 +85,6 @@ export function resolve(
   const anybodyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
   const known = anybodyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
   const asked = new Asked(dimensions, snapshot.ipv6PrefixBits, known, epochMs);
-  // Of a list that is written as `[]` V8 keeps account as it does of literals.
-  const limits = Array.of<ResolvedLimit>();
   let refusals: Refusal[] | undefined;
   let exempting: CompiledPolicy[] | undefined;
   for (let i = 0; i < list.length; i++) {

@@ -7,6 +7,7 @@ import {
   fits,
   isTaken,
   type LookedAt,
+  listThatWaits,
   outcomesOf,
   type TakePlan,
   takeArrival,
@@ -87,7 +88,7 @@ export function decodeArrivals(
     }
   }
   looks.length = count;
-  const outcomes = outcomesOf(limits, taken ? takenPlan : deniedPlan, true);
+  const outcomes = outcomesOf(limits, taken ? takenPlan : deniedPlan, true, listThatWaits());
   return new GivenAnswer(taken, nowUs / 1000, outcomes);
 }
 
@@ -112,7 +113,9 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
     const given = new GivenAnswer(
       operation === "take" && taken,
       nowUs / 1000,
-      answer === answers.takenBefore ? allowedAgain(limits, plan) : outcomesOf(limits, plan, operation === "take"),
+      answer === answers.takenBefore
+        ? allowedAgain(limits, plan)
+        : outcomesOf(limits, plan, operation === "take", listThatWaits()),
       idScope === undefined ? undefined : plan,
       receipt === "" ? undefined : receipt,
       answer === answers.takenBefore,
@@ -162,7 +165,7 @@ export function planOf(
   nowMs: number,
   carriesOut: boolean,
 ): TakePlan {
-  const steps = Array.of<LookedAt>();
+  const steps = listThatWaits<LookedAt>();
   let refused: Set<number> | undefined;
   let at = begin;
   for (let i = 0; i < limits.length; i++) {
