@@ -54,13 +54,13 @@ export function outcomesOf(
 
 /** A class and no literal, because many of them wait to be told: see decision 0012. */
 class SpokenOutcome implements LimitOutcome {
-  declare readonly fits: LimitOutcome["fits"];
-  declare readonly window: CompiledWindow;
-  declare readonly remaining: number;
-  declare readonly retryAfterMs: number;
-  declare readonly resetAfterMs: number;
-  declare readonly queuePosition: number;
-  declare readonly queueDelayMs: number;
+  readonly fits: LimitOutcome["fits"];
+  readonly window: CompiledWindow;
+  readonly remaining: number;
+  readonly retryAfterMs: number;
+  readonly resetAfterMs: number;
+  readonly queuePosition: number;
+  readonly queueDelayMs: number;
 
   constructor({ window, verdict, blockedMs }: LookedAt, newlyBlockedMs: number, charged: boolean) {
     this.fits = verdict.fits === "never" ? "never" : blockedMs > 0 ? "blocked" : verdict.fits;

@@ -7,11 +7,11 @@ import { findWindows, type KnownSubjects } from "./find-windows.ts";
 
 /** What a request says to the limits of one policy after another. It and what follows from it wait along: see `Resolution`. */
 export class Asked {
-  declare readonly dimensions: Readonly<Record<string, string>>;
-  declare readonly ipv6PrefixBits: number;
+  readonly dimensions: Readonly<Record<string, string>>;
+  readonly ipv6PrefixBits: number;
   /** Undefined where nothing is known of anybody. */
-  declare readonly known: KnownSubjects | undefined;
-  declare readonly epochMs: () => number;
+  readonly known: KnownSubjects | undefined;
+  readonly epochMs: () => number;
 
   constructor(
     dimensions: Readonly<Record<string, string>>,
@@ -27,11 +27,11 @@ export class Asked {
 }
 
 class AskedLimit implements ResolvedLimit {
-  declare readonly limit: CompiledLimit;
-  declare readonly windows: readonly CompiledWindow[];
-  declare readonly subject: string;
-  declare readonly cost: number;
-  declare readonly group: number;
+  readonly limit: CompiledLimit;
+  readonly windows: readonly CompiledWindow[];
+  readonly subject: string;
+  readonly cost: number;
+  readonly group: number;
 
   constructor(limit: CompiledLimit, windows: readonly CompiledWindow[], subject: string, cost: number, group: number) {
     this.limit = limit;

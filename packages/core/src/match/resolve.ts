@@ -15,18 +15,18 @@ import { isOnAny, isSurelyOnAny } from "./value-lists.ts";
  * of them wait for counters elsewhere: see decision 0012.
  */
 export class Resolution {
-  declare readonly limits: readonly ResolvedLimit[];
+  readonly limits: readonly ResolvedLimit[];
   /** Policies that deny by name or for a missing dimension, enforced and shadow. */
-  declare readonly refusals: readonly Refusal[];
+  readonly refusals: readonly Refusal[];
   /** Policies that apply, and do not limit this request because their allow list names it. */
-  declare readonly exempting: readonly CompiledPolicy[];
+  readonly exempting: readonly CompiledPolicy[];
   /** The policies that apply, each with the form of the path that it matches. */
-  declare readonly candidates: readonly Candidate[];
+  readonly candidates: readonly Candidate[];
   /** Versions on trial that match as well, for other subjects than this one. */
-  declare readonly aside: readonly CompiledPolicy[];
-  declare readonly match: EndpointMatch;
+  readonly aside: readonly CompiledPolicy[];
+  readonly match: EndpointMatch;
   /** What the request says, for limits that are asked only when others cannot be. */
-  declare readonly asked: Asked;
+  readonly asked: Asked;
 
   constructor(
     limits: readonly ResolvedLimit[],

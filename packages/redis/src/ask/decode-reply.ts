@@ -36,7 +36,7 @@ export function decodeHead(reply: unknown): ReplyHead {
   return { nowUs: Number(nowUs), late: late === 1, foreign, healed };
 }
 
-/** `take-arrivals`: how far ahead of now each check found its counter. */
+/** `take-arrivals`: how far ahead of now each window was found. */
 export function decodeAheads(reply: unknown): readonly number[] {
   const aheads = (reply as readonly unknown[])[headLength];
   if (!Array.isArray(aheads)) throw new Error(`a script answered ${JSON.stringify(reply)}`);

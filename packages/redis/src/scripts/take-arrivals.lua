@@ -99,7 +99,7 @@ while position < last do
   if requests then count, rate, key = requests[position + 1], requests[position + 2], requests[position + 3] end
   local value, fresh = values[key], once[rate]
   if count == 1 and fresh and value and value < at and value >= minute and value % 1 == 0 then
-    -- One counter, idle since some time within this minute: the same as below, for the commonest find in a third of the steps.
+    -- One counter, idle since some time within this minute: the same as below, for the commonest find in half of the steps.
     if try('INCRBY', keys[key], fresh - value) ~= fresh then call('SET', keys[key], fresh, 'PX', life[rate]) end
     values[key] = fresh
     aheads[replied + 1] = 0
