@@ -170,7 +170,7 @@ class SluiceLimiter implements Limiter {
     const windows = this.#findOnlyWindows(limit, subject, request);
     if (windows === undefined) return undefined;
     const answer = this.#takeElsewhere(limit, windows, subject, cost, request);
-    return answer instanceof Promise ? answer : Promise.resolve(this.#asker.decide(limit, subject, cost, answer));
+    return answer instanceof Promise ? answer : promised(this.#asker.decide(limit, subject, cost, answer));
   }
 
   #takeElsewhere(
@@ -237,7 +237,7 @@ class SluiceLimiter implements Limiter {
 
   check(request: CheckRequest): Promise<Decision> {
     try {
-      if (this.counters.local) return Promise.resolve(this.checkSync(request));
+      if (this.counters.local) return promised(this.checkSync(request));
       validateRequest(request);
       const forced = this.#decideByForce(request);
       if (forced !== undefined) return Promise.resolve(forced);
@@ -530,6 +530,15 @@ class SluiceLimiter implements Limiter {
           );
     return new CountedDecision(limit, window, cost, outcome, used, standing, atMs, shadow, preview, replayed);
   }
+}
+
+/**
+ * A promise of what is decided already. A promise looks for a `then` in whatever it is made of; where a field of it was just read, V8
+ * knows its shape and that there is none, which saves an awaited check a tenth. See decision 0007.
+ */
+function promised(decision: Decision): Promise<Decision> {
+  void decision.allowed;
+  return Promise.resolve(decision);
 }
 
 function takeOptionsOf(

@@ -8,10 +8,26 @@ type Dimensions = NonNullable<CheckRequest["dimensions"]>;
 
 /** A dimension as it came. An absent one is "", and "" is absent: an empty header says no more than none. */
 export function rawDimension(dimensions: Dimensions, name: string): string {
-  return checkedText(dimensions, name, dimensions[name]);
+  return checkedText(dimensions, name, fieldOf(dimensions, name));
 }
 
-/** Two that every check reads: by a name that is written down, an object is read several times as fast as by any name. */
+/** By a name that is written down, an object is read several times as fast as by any name: those that most limits count by. */
+function fieldOf(dimensions: Dimensions, name: string): unknown {
+  switch (name) {
+    case "user":
+      return dimensions.user;
+    case "tenant":
+      return dimensions.tenant;
+    case "ip":
+      return dimensions.ip;
+    case "api_key":
+      return dimensions.api_key;
+    default:
+      return dimensions[name];
+  }
+}
+
+/** Two that every check reads. */
 export function rawEndpoint(dimensions: Dimensions): string {
   return checkedText(dimensions, "endpoint", dimensions.endpoint);
 }
