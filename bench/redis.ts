@@ -435,7 +435,7 @@ const notes = [
   `  ${names.single}: the same algorithm, precision and clock in a script for one key, with a plain decision around it.`,
   `  ${names.flexible}: RateLimiterRedis.consume, a fixed window; it sends its script in full with every check.`,
   `  ${names.rateLimitRedis}: RedisStore.increment, a fixed window, by EVALSHA; without express-rate-limit around it.`,
-  "  Two slots: limits by tenant and by ip, taken one after the other with receipts, so that both or none are charged.",
+  "  Two slots: limits by tenant and by ip, taken one after the other, the first so that it can be given back: both or none are charged.",
   "redis_cpu_vs_single_evalsha is ours as a share of theirs: less is better. Other ratios are times as fast.",
   "latency at random counts from when a check was due.",
 ];

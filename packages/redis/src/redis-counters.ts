@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import {
   type CentralCounters,
   type CheckRequest,
@@ -17,11 +16,19 @@ import {
   type TakeOptions,
   type WindowReading,
 } from "sluice";
-import { checkLeaseAsk, wholeAnswer } from "sluice/store";
-import { readingsOf } from "./ask/decode-reply.ts";
-import { blockKey, mostPerCall } from "./ask/encode-call.ts";
+import { checkLeaseAsk, outcomesOf, wholeAnswer } from "sluice/store";
+import { outcomesBefore, readingsOf } from "./ask/decode-reply.ts";
+import { blockKey, type Call, encodeGiveBack, mostPerCall } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
-import { type Answer, ArrivalQuestion, ArrivalsQuestion, GeneralQuestion, type Question } from "./ask/question.ts";
+import { newName } from "./ask/new-name.ts";
+import {
+  type Answer,
+  ArrivalQuestion,
+  ArrivalsQuestion,
+  GeneralQuestion,
+  type Held,
+  type Question,
+} from "./ask/question.ts";
 import { callScript } from "./ask/script-calls.ts";
 import { codeOf, kindNumber } from "./ask/window-code.ts";
 import { openTopology } from "./open-topology.ts";
@@ -221,7 +228,7 @@ export class RedisCounters implements CentralCounters {
       return this.takeOne(limit, windows, subject, cost, { deadlineMs: options?.deadlineMs }, wholeAnswer);
     }
     const lane = this.#onlyLane(limits);
-    const receipt = options?.receipt === true ? newReceipt() : undefined;
+    const receipt = options?.receipt === true ? newName() : undefined;
     const budgetMs = this.#deadlineOf(limits);
     const waitMs = waitOf(budgetMs, options);
     if (lane === undefined) return this.#takeAcross(limits, options, budgetMs, waitMs);
@@ -402,23 +409,30 @@ export class RedisCounters implements CentralCounters {
       partsOf(limits, (limit) => this.#laneOf(limit)),
       {
         take: async (part, isLast) => {
-          const receipt = isLast && !wantsReceipt ? undefined : newReceipt();
+          // Whether the rest fits is known in a moment; a receipt of the caller's own is good for longer.
+          const heldMs = budgetMs + momentMs;
+          if (options?.id === undefined && !wantsReceipt && areArrivals(part.limits))
+            return ask(part, new ArrivalsQuestion(part.limits, isLast ? 0 : heldMs));
+          const receipt = isLast && !wantsReceipt ? undefined : newName();
           const asked = question("take", part.limits, options, receipt);
           const place = this.#sites().cells.findIndex(({ site }) => site === part.lane.site) + 1;
           const idScope = place === 0 && part.group === 0 ? "" : `${place}.${part.group}`;
-          // Whether the rest fits is known in a moment; a receipt of the caller's own is good for longer.
-          const receiptLifeMs = wantsReceipt ? undefined : budgetMs + momentMs;
-          return ask(part, { ...asked, idScope, receiptLifeMs });
+          return ask(part, { ...asked, idScope, receiptLifeMs: wantsReceipt ? undefined : heldMs });
         },
         peek: async (part) => ask(part, question("peek", part.limits)),
-        give: async (part, { receipt, replayed }) => {
+        before: ({ limits: own }, { held, plan }) =>
+          held === undefined ? outcomesOf(own, plan!, false) : outcomesBefore(own, held),
+        give: async (part, { receipt, replayed, held }) => {
           const whole = this.#wholeReceipt(part.lane, receipt);
           // What an earlier attempt was allowed stays allowed.
-          if (whole === undefined || replayed) return;
+          if ((whole === undefined && held === undefined) || replayed) return;
           // A part that cannot be given back stays charged; the request was denied or failed all the same. It is gone on with
           // beyond the deadline, and its caller answered at it.
-          const giving = this.#giveOne(whole).catch(() => false);
-          await within(giving, Math.max(expiresMs - performance.now(), 1)).catch(() => false);
+          const giving = held === undefined ? this.#giveOne(whole!) : this.#giveHeld(part, held);
+          await within(
+            giving.catch(() => false),
+            Math.max(expiresMs - performance.now(), 1),
+          ).catch(() => false);
         },
       },
       this.#deniers,
@@ -441,18 +455,26 @@ export class RedisCounters implements CentralCounters {
     const site = Number(cell) === 0 ? main : cells[Number(cell) - 1]?.site;
     const lane = site?.lanes[Number(index)];
     if (site === undefined || lane === undefined || name === undefined) return false;
+    return this.#callGive(site, lane, "give", { keys: [lane.names.receipt(name)], args: [] });
+  }
+
+  #giveHeld({ lane, limits }: Part, held: Held): Promise<boolean> {
+    return this.#callGive(lane.site, lane, "giveArrivals", encodeGiveBack(limits, held, lane.names));
+  }
+
+  /** Whether anything could still be given back. */
+  async #callGive(
+    site: Site,
+    { slot }: Pick<PlacedLane, "slot">,
+    script: "give" | "giveArrivals",
+    { keys, args }: Call,
+  ): Promise<boolean> {
     const { tune } = this.#options;
-    const reply = await site.send(lane.slot, patienceMs, (shard) =>
-      callScript(
-        shard,
-        lane.slot,
-        (tune?.scripts ?? scripts).give,
-        [lane.names.receipt(name)],
-        tune?.extraArguments() ?? [],
-        () => {
-          this.#counts.loads += 1;
-        },
-      ),
+    const whole = tune === undefined ? args : [...args, ...tune.extraArguments()];
+    const reply = await site.send(slot, patienceMs, (shard) =>
+      callScript(shard, slot, (tune?.scripts ?? scripts)[script], keys, whole, () => {
+        this.#counts.loads += 1;
+      }),
     );
     return Array.isArray(reply) && reply[2] === 1;
   }
@@ -476,20 +498,6 @@ export class RedisCounters implements CentralCounters {
 function closedError(): StoreUnavailable {
   return new StoreUnavailable("storage_unavailable", "the counters were closed");
 }
-
-/** A name that nobody else uses, and nobody guesses. Random bytes are drawn in stock: one by one they cost a microsecond each. */
-function newReceipt(): string {
-  if (stockUsed + receiptBytes > stock.length) {
-    stock = randomBytes(receiptBytes * 256);
-    stockUsed = 0;
-  }
-  stockUsed += receiptBytes;
-  return stock.toString("base64url", stockUsed - receiptBytes, stockUsed);
-}
-
-const receiptBytes = 12;
-let stock: Buffer = Buffer.alloc(0);
-let stockUsed = 0;
 
 /** Braces would decide in which slot of a cluster keys live. */
 function checkPrefix(prefix: string): void {

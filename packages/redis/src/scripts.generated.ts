@@ -6,7 +6,7 @@ export interface Script {
   readonly source: string;
 }
 
-export type ScriptName = "block" | "charge" | "give" | "lease" | "peek" | "takeArrivals" | "take";
+export type ScriptName = "block" | "charge" | "giveArrivals" | "give" | "lease" | "peek" | "takeArrivals" | "take";
 
 export const scripts: Readonly<Record<ScriptName, Script>> = {
   /** Blocks subjects from now on, each for so long. A block that lasts longer already stays as it is. */
@@ -424,9 +424,9 @@ reply[4] = heal()
 return reply
 `,
   },
-  /** Gives a take back by its receipt, once. Keys of its counters are in the receipt, which shares their slot. */
-  give: {
-    digest: "0f1b30faadd071866dafb06e05da3112f2c762f7",
+  /** Gives back what one request has taken from counters of arrival times and holds. Asked once at most. */
+  giveArrivals: {
+    digest: "259cc7c86c26fba1e6fd347750ba66f74ed999fe",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -454,15 +454,17 @@ local arrival = ahead < room and at + ahead or ahead - room
 if not debt then return string.format('%.0f', arrival) end
 return string.format('-%.0f', arrival == 0 and span or arrival)
 end
-local call, pack, unpack_from, byte, format = redis.call, struct.pack, struct.unpack, string.byte, string.format
+local call, format = redis.call, string.format
 local function text_of(name)
 local value = redis.pcall('GET', name)
 return type(value) == 'string' and value or nil
 end
-local function give_arrival(name, cost_worth, tolerance, word, given_since)
+local function read_mark(name)
+return string.match(text_of(name) or '', '^([%w_-]+) (%d+)$')
+end
+local function give_arrival(name, cost_worth, tolerance, taken, given_since)
 local value = text_of(name)
-local ms, units = string.match(word, '^(%d+):(%d+)$')
-if not value or not ms then return nil end
+if not value then return nil end
 local number, ends, debt = tonumber(value), nil, nil
 local wide = not (number and number % 1 == 0)
 if wide then
@@ -471,7 +473,6 @@ else
 ends, debt = (math.abs(number) - at) % span, number < 0
 end
 if not ends or ends > passed and not wide then return nil end
-local taken = (ms - whole_ms) * 1048576 + (units - within_ms)
 local still = taken - given_since
 if taken <= 0 or still <= 0 or ends < still then return nil end
 local given = math.min(cost_worth, still)
@@ -479,6 +480,88 @@ local left = ends - given
 debt = debt and left > tolerance
 return wide and (debt and 'w-' or 'w') .. instant_text(left) or arrival_text(left, debt), given
 end
+local function write_given(name, text, mark_name, begun, given_text, given)
+call('SET', name, text, 'KEEPTTL')
+if given > 0 then call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'KEEPTTL') end
+end
+local taken_us, given_any = ARGV[1] + 0, 0
+local since = (floor(taken_us / 1000) - whole_ms) * 1048576 + floor(taken_us % 1000 * 1048.576) - within_ms
+for window = 1, #KEYS / 2 do
+local name, mark_name, first = KEYS[2 * window - 1], KEYS[2 * window], 5 * window - 3
+local begun, given_text = read_mark(mark_name)
+if begun == ARGV[first + 3] then
+local text, given =
+give_arrival(name, ARGV[first] + 0, ARGV[first + 1] + 0, since + ARGV[first + 2], given_text - ARGV[first + 4])
+if text then
+given_any = 1
+write_given(name, text, mark_name, begun, given_text, given)
+end
+end
+end
+return { now_us, 0, given_any }
+`,
+  },
+  /** Gives a take back by its receipt, once. Keys of its counters are in the receipt, which shares their slot. */
+  give: {
+    digest: "cac491c0201f5ffa38a75556d7bfd1a8260c6339",
+    source: `local time = redis.call('TIME')
+local now_us = time[1] * 1000000 + time[2]
+local now_ms = now_us / 1000
+local floor = math.floor
+local span = 9007199254740992
+local passed = 0.75 * span
+local whole_ms = floor(now_us / 1000)
+local within_ms = floor(now_us % 1000 * 1048.576)
+local at = whole_ms % 8589934592 * 1048576 + within_ms
+local room = span - at
+local renewal = 62914560000
+local function read_wide(value)
+local sign, ms, units = string.match(value, '^w(%-?)(%d+):(%d+)$')
+if not sign then return nil end
+local distance = (ms - whole_ms) * 1048576 + (units - within_ms)
+return distance > 0 and distance or 0, sign == '-'
+end
+local function instant_text(ahead)
+local units = within_ms + ahead
+local ms = floor(units / 1048576)
+return string.format('%.0f:%.0f', whole_ms + ms, units - ms * 1048576)
+end
+local function arrival_text(ahead, debt)
+local arrival = ahead < room and at + ahead or ahead - room
+if not debt then return string.format('%.0f', arrival) end
+return string.format('-%.0f', arrival == 0 and span or arrival)
+end
+local call, format = redis.call, string.format
+local function text_of(name)
+local value = redis.pcall('GET', name)
+return type(value) == 'string' and value or nil
+end
+local function read_mark(name)
+return string.match(text_of(name) or '', '^([%w_-]+) (%d+)$')
+end
+local function give_arrival(name, cost_worth, tolerance, taken, given_since)
+local value = text_of(name)
+if not value then return nil end
+local number, ends, debt = tonumber(value), nil, nil
+local wide = not (number and number % 1 == 0)
+if wide then
+ends, debt = read_wide(value)
+else
+ends, debt = (math.abs(number) - at) % span, number < 0
+end
+if not ends or ends > passed and not wide then return nil end
+local still = taken - given_since
+if taken <= 0 or still <= 0 or ends < still then return nil end
+local given = math.min(cost_worth, still)
+local left = ends - given
+debt = debt and left > tolerance
+return wide and (debt and 'w-' or 'w') .. instant_text(left) or arrival_text(left, debt), given
+end
+local function write_given(name, text, mark_name, begun, given_text, given)
+call('SET', name, text, 'KEEPTTL')
+if given > 0 then call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'KEEPTTL') end
+end
+local pack, unpack_from, byte = struct.pack, struct.unpack, string.byte
 local function give_count(name, cost, ends)
 local value = text_of(name)
 if not value or #value ~= 17 or byte(value) ~= 67 then return nil end
@@ -521,12 +604,13 @@ end
 local any = 0
 for i = 2, #record do
 local name, mark_name, kind, cost, a, b, taken_ms, word, beginning, given_before = unpack(record[i])
-local mark = text_of(mark_name)
-local begun, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
+local begun, given_text = read_mark(mark_name)
 if begun == beginning then
 local text, given
 if kind <= 2 then
-text, given = give_arrival(name, a, b, word, given_text - given_before)
+local ms, units = string.match(word, '^(%d+):(%d+)$')
+local taken = ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
+text, given = give_arrival(name, a, b, taken, given_text - given_before)
 elseif kind == 3 then
 text, given = give_count(name, cost, word)
 elseif kind == 4 then
@@ -536,10 +620,7 @@ text, given = give_log(name, cost, taken_ms, a)
 end
 if text then
 any = 1
-call('SET', name, text, 'KEEPTTL')
-if given > 0 then
-call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'KEEPTTL')
-end
+write_given(name, text, mark_name, begun, given_text, given)
 end
 end
 end
@@ -1423,7 +1504,7 @@ return reply
   },
   /** Takes costs from counters of arrival times, each request all or nothing: the commonest requests, many at once. */
   takeArrivals: {
-    digest: "ce98d5c6b1c899e4d5bb8e6e00684210590c538a",
+    digest: "7afb9e4d21fb0259e8625d23a7cbcb1cce8b1eed",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1459,8 +1540,9 @@ local next_minute = minute + renewal
 local worth_text, worth, full, tolerance, furthest, life = {}, {}, {}, {}, {}, {}
 local once = {}
 local longest = 0
-for rate = 1, ARGV[3] + 0 do
-local first = 5 * rate - 1
+local rates, marks = ARGV[4] + 0, ARGV[3] + 0
+for rate = 1, rates do
+local first = 5 * rate
 local cost = ARGV[first] + 0
 worth_text[rate] = ARGV[first]
 worth[rate] = cost
@@ -1471,9 +1553,10 @@ life[rate] = ARGV[first + 4]
 if life[rate] + 0 > longest then longest = life[rate] + 0 end
 once[rate] = cost <= tolerance[rate] and cost < room and at + cost < next_minute and at + cost
 end
+local counters = #keys - marks
 local values = call('MGET', unpack(keys))
 local foreign, healed = 0, 0
-local looked_at = now_us % #keys + 1
+local looked_at = now_us % counters + 1
 if values[looked_at] and call('PTTL', keys[looked_at]) == -1 then
 call('PEXPIRE', keys[looked_at], longest)
 healed = 1
@@ -1490,11 +1573,11 @@ end
 end
 return absent
 end
-local all_read, absent = pcall(read_digits, values, #keys)
+local all_read, absent = pcall(read_digits, values, counters)
 local texts
 if not all_read then
 texts, absent = {}, 0
-for key = 1, #keys do
+for key = 1, counters do
 local value = values[key]
 local number = value and tonumber(value)
 if not value then
@@ -1508,7 +1591,7 @@ end
 end
 if absent > 0 then
 local names = {}
-for key = 1, #keys do
+for key = 1, counters do
 if not values[key] and not (texts and texts[key]) then names[#names + 1] = keys[key] end
 end
 foreign = call('EXISTS', unpack(names))
@@ -1516,12 +1599,32 @@ end
 local requests = ARGV[2] ~= '' and { byte(ARGV[2], 1, -1) }
 local aheads = requests and {} or values
 local froms, befores, misfits = {}, {}, {}
+local held = marks > 0 and {} or nil
+local function hold(mark)
+local new_name, life = ARGV[5 * rates + 5], ARGV[5 * rates + 6]
+local beginning, given = string.match(values[mark] or '', '^([%w_-]+) (%d+)$')
+if not beginning then
+beginning, given = new_name, '0'
+values[mark] = beginning .. ' 0'
+call('SET', keys[mark], values[mark], 'PX', 2 * life)
+elseif call('PTTL', keys[mark]) < life + 0 then
+call('PEXPIRE', keys[mark], 2 * life)
+end
+return beginning, given
+end
+local width, shortcuts, none = 2, once, {}
 local position, replied = 0, 0
-local last = requests and #requests or #keys
+local last = requests and #requests or counters
 while position < last do
 local count, rate, key = 1, 1, position + 1
-if requests then count, rate, key = requests[position + 1], requests[position + 2], requests[position + 3] end
-local value, fresh = values[key], once[rate]
+if requests then
+count, rate, key = requests[position + 1], requests[position + 2], requests[position + 3]
+width, shortcuts = 2, once
+if count > 64 then
+count, width, shortcuts = count - 64, 3, none
+end
+end
+local value, fresh = values[key], shortcuts[rate]
 if count == 1 and fresh and value and value < at and value >= minute and value % 1 == 0 then
 if try('INCRBY', keys[key], fresh - value) ~= fresh then call('SET', keys[key], fresh, 'PX', life[rate]) end
 values[key] = fresh
@@ -1531,7 +1634,7 @@ local from, before, misfit
 local fits = true
 for i = 1, count do
 if i > 1 then
-rate, key = requests[position + 2 * i], requests[position + 2 * i + 1]
+rate, key = requests[position + width * (i - 1) + 2], requests[position + width * (i - 1) + 3]
 value = values[key]
 end
 from, before = 0, nil
@@ -1562,7 +1665,7 @@ aheads[replied + i] = from
 end
 for i = 1, count do
 if count > 1 then
-rate, key = requests[position + 2 * i], requests[position + 2 * i + 1]
+rate, key = requests[position + width * (i - 1) + 2], requests[position + width * (i - 1) + 3]
 from, before, misfit = froms[i], befores[i], misfits[i]
 end
 if fits or misfit then
@@ -1575,12 +1678,17 @@ and try('INCRBY', keys[key], from > 0 and worth_text[rate] or arrival - before) 
 if not added then call('SET', keys[key], arrival, 'PX', life[rate]) end
 if requests then values[key] = arrival end
 end
+if width == 3 then
+local beginning, given = '', ''
+if fits then beginning, given = hold(counters + requests[position + 3 * i + 1]) end
+held[#held + 1], held[#held + 2] = beginning, given
+end
 end
 end
 replied = replied + count
-position = position + (requests and 1 + 2 * count or 1)
+position = position + (requests and 1 + width * count or 1)
 end
-return { now_us, 0, foreign, healed, aheads }
+return { now_us, 0, foreign, healed, aheads, held }
 `,
   },
   /** Takes requests of any windows, each of them all or nothing. */

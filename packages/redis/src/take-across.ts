@@ -1,5 +1,4 @@
 import type { LimitOutcome, ResolvedLimit, TakeAnswer } from "sluice";
-import { outcomesOf } from "sluice/store";
 import { unused } from "./ask/decode-reply.ts";
 import type { Answer } from "./ask/question.ts";
 import type { PlacedLane } from "./site.ts";
@@ -15,9 +14,11 @@ export interface Part {
 
 /** How parts are asked. */
 export interface PartAsker {
-  /** Takes, with a receipt unless it is certain that nothing will be given back. */
+  /** Takes, so that it can be given back unless it is certain that it will not be. */
   take(part: Part, isLast: boolean): Promise<Answer>;
   peek(part: Part): Promise<Answer>;
+  /** How a part stood before it was taken. */
+  before(part: Part, answer: Answer): readonly LimitOutcome[];
   /** Gives back what a part took. Never rejects: what cannot be given back stays charged. */
   give(part: Part, answer: Answer): Promise<void>;
 }
@@ -110,7 +111,7 @@ export async function takeAcross(
         }
         deniers.note(part);
         note(part, answer, answer.outcomes);
-        for (const [one, before] of taken) note(one, before, outcomesOf(one.limits, before.plan!, false));
+        for (const [one, before] of taken) note(one, before, asker.before(one, before));
         await Promise.all([
           giveBack(taken.splice(0)),
           ...inOrder.slice(i + 1).map((one) => peekIfPossible(one, answer)),

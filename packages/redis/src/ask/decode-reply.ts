@@ -14,7 +14,7 @@ import {
   type WindowVerdict,
   type WritableVerdict,
 } from "sluice/store";
-import { type Answer, GivenAnswer, none, type Question, type Reply } from "./question.ts";
+import { type Answer, GivenAnswer, type Held, none, type Question, type Reply } from "./question.ts";
 import { codeOf, unitsPerMs } from "./window-code.ts";
 
 /** What every script says first. */
@@ -42,6 +42,14 @@ export function decodeAheads(reply: unknown): readonly number[] {
   if (!Array.isArray(aheads)) throw new Error(`a script answered ${JSON.stringify(reply)}`);
   return aheads as readonly number[];
 }
+
+/** `take-arrivals`: two texts of each window that is held. */
+export function decodeMarks(reply: unknown): readonly string[] {
+  const marks = (reply as readonly unknown[])[headLength + 1];
+  return Array.isArray(marks) ? (marks as readonly string[]) : noMarks;
+}
+
+const noMarks: readonly string[] = [];
 
 /** Each check's counter in one number: how far ahead of now it was found. The rest follows by the same arithmetic. */
 export function decodeArrival(window: CompiledWindow, cost: number, ahead: number, into: OneOutcome): void {
@@ -72,7 +80,21 @@ export function decodeArrivals(
   aheads: readonly number[],
   begin: number,
   nowUs: number,
+  held?: Held,
 ): Answer {
+  const taken = lookAt(limits, aheads, begin);
+  const outcomes = outcomesOf(limits, taken ? takenPlan : deniedPlan, true, listThatWaits());
+  return new GivenAnswer(taken, nowUs / 1000, outcomes, undefined, undefined, false, none, held);
+}
+
+/** What limits say whose take is given back: how they stood before it. */
+export function outcomesBefore(limits: readonly ResolvedLimit[], { aheads }: Held): readonly LimitOutcome[] {
+  lookAt(limits, aheads, 0);
+  return outcomesOf(limits, takenPlan, false);
+}
+
+/** Whether all of them fit. */
+function lookAt(limits: readonly ResolvedLimit[], aheads: readonly number[], begin: number): boolean {
   let count = 0;
   let taken = true;
   for (let limit = 0; limit < limits.length; limit++) {
@@ -88,8 +110,7 @@ export function decodeArrivals(
     }
   }
   looks.length = count;
-  const outcomes = outcomesOf(limits, taken ? takenPlan : deniedPlan, true, listThatWaits());
-  return new GivenAnswer(taken, nowUs / 1000, outcomes);
+  return taken;
 }
 
 /** What scripts say of a question, in numbers. */

@@ -4,7 +4,8 @@ import type { KeyNames } from "../place/key-names.ts";
 import { codeOfIdentity } from "../place/key-names.ts";
 import { CounterNumbers } from "./counter-numbers.ts";
 import { KeyList } from "./key-list.ts";
-import { type AnyArrivals, ArrivalQuestion, ArrivalStep, type Question } from "./question.ts";
+import { newName } from "./new-name.ts";
+import { type AnyArrivals, ArrivalQuestion, ArrivalStep, type Held, type Question } from "./question.ts";
 import {
   codeOf,
   creditOf,
@@ -28,12 +29,19 @@ export const mostPerCall = 127;
 
 /** One call is made at a time. */
 const numbers = new CounterNumbers(mostPerCall);
-const requests = Buffer.alloc(3 * mostPerCall);
+const requests = Buffer.alloc(4 * mostPerCall);
+/** By the number of a counter: the number of its mark, 0 where it has none yet. */
+const markNumbers = new Uint8Array(mostPerCall + 1);
+
+/** Added to the number of windows of a request that is held. */
+const heldMark = 64;
 
 /** `take-arrivals`: see its header. At most `mostPerCall` windows in all. */
 export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyNames, deadlineMs: number): Call {
   const steps = stepsOf(questions);
   const keys: string[] = [];
+  const marks: string[] = [];
+  let longestHoldMs = 0;
   const rates: RateArguments[] = [];
   // The rate that was met last, almost always the same one.
   let rate: RateArguments | undefined;
@@ -42,9 +50,11 @@ export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyName
   let next = 0;
   let inOrder = true;
   numbers.begin(steps);
-  for (const { count } of questions) {
-    if (count !== 1) inOrder = false;
-    requests[at++] = count;
+  for (const { count, holdMs } of questions) {
+    if (count !== 1 || holdMs > 0) inOrder = false;
+    if (holdMs > 0 && longestHoldMs === 0) markNumbers.fill(0);
+    longestHoldMs = Math.max(longestHoldMs, holdMs);
+    requests[at++] = holdMs > 0 ? heldMark + count : count;
     for (const end = next + count; next < end; next++) {
       const { window, subject, cost } = steps[next]!;
       const code = codeOf(window);
@@ -57,15 +67,40 @@ export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyName
       if (number > keys.length) keys.push(names.counter(code.code, subject));
       requests[at++] = rateNumber;
       requests[at++] = number;
+      if (holdMs === 0) continue;
+      if (markNumbers[number] === 0) markNumbers[number] = marks.push(names.mark(code.code, subject));
+      requests[at++] = markNumbers[number]!;
     }
   }
   if (rates.length !== 1 || keys.length !== steps.length) inOrder = false;
   const args: RedisArgument[] = [
     String(deadlineMs),
     inOrder ? "" : requests.toString("latin1", 0, at),
+    String(marks.length),
     String(rates.length),
   ];
   for (const { worth, full, tolerance, furthest, life } of rates) args.push(worth, full, tolerance, furthest, life);
+  if (marks.length === 0) return { keys, args };
+  args.push(newName(), String(Math.ceil(longestHoldMs)));
+  keys.push(...marks);
+  return { keys, args };
+}
+
+/** `give-arrivals`: see its header. */
+export function encodeGiveBack(limits: readonly ResolvedLimit[], held: Held, names: KeyNames): Call {
+  const keys: string[] = [];
+  const args: RedisArgument[] = [String(held.nowUs)];
+  let at = 0;
+  for (const { windows, subject, cost } of limits) {
+    for (const window of windows) {
+      const code = codeOf(window);
+      keys.push(names.counter(code.code, subject), names.mark(code.code, subject));
+      const { worth, tolerance } = rateOf(window, code, cost);
+      args.push(worth, tolerance, String(held.aheads[at]! + Number(worth)));
+      args.push(held.marks[2 * at]!, held.marks[2 * at + 1]!);
+      at += 1;
+    }
+  }
   return { keys, args };
 }
 

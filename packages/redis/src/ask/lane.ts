@@ -10,6 +10,7 @@ import {
   decodeBlocks,
   decodeCharges,
   decodeHead,
+  decodeMarks,
   decodePlan,
 } from "./decode-reply.ts";
 import { type Call, encodeArrivals, encodeBlocks, encodePlan, mostPerCall } from "./encode-call.ts";
@@ -20,6 +21,8 @@ import {
   type Answer,
   type AnyArrivals,
   ArrivalQuestion,
+  type ArrivalsQuestion,
+  type Held,
   type Operation,
   operations,
   type Question,
@@ -324,7 +327,8 @@ export class Lane {
       counts.foreign += head.foreign;
       counts.healed += head.healed;
       if (head.late) this.#again(pendings);
-      else if (operation === "takeArrivals") settleArrivals(pendings, decodeAheads(reply), head.nowUs);
+      else if (operation === "takeArrivals")
+        settleArrivals(pendings, decodeAheads(reply), decodeMarks(reply), head.nowUs);
       else this.#settle(pendings, decode(operation, pendings, reply as number[]));
     } catch (error) {
       this.#fail(flight, error);
@@ -480,24 +484,45 @@ export class Lane {
 /** The outcome of one arrival after the other. */
 let outcome: OneOutcome | undefined;
 
-function settleArrivals(pendings: readonly Pending[], aheads: readonly number[], nowUs: number): void {
+function settleArrivals(
+  pendings: readonly Pending[],
+  aheads: readonly number[],
+  marks: readonly string[],
+  nowUs: number,
+): void {
   let next = 0;
+  let nextMark = 0;
   for (const pending of pendings) {
     const question = pending.question as AnyArrivals;
     const at = next;
+    const markAt = nextMark;
     next += question.count;
+    if (question.holdMs > 0) nextMark += 2 * question.count;
     if (pending.settled) continue;
     pending.settled = true;
     try {
       pending.resolve(
         question instanceof ArrivalQuestion
           ? decideArrival(question, aheads[at]!, nowUs)
-          : decodeArrivals(question.limits, aheads, at, nowUs),
+          : decodeArrivals(question.limits, aheads, at, nowUs, heldBy(question, aheads, at, marks, markAt, nowUs)),
       );
     } catch (error) {
       pending.reject(error);
     }
   }
+}
+
+/** What it was told of itself, where it is held. */
+function heldBy(
+  { count, holdMs }: ArrivalsQuestion,
+  aheads: readonly number[],
+  at: number,
+  marks: readonly string[],
+  markAt: number,
+  nowUs: number,
+): Held | undefined {
+  if (holdMs === 0) return undefined;
+  return { nowUs, aheads: aheads.slice(at, at + count), marks: marks.slice(markAt, markAt + 2 * count) };
 }
 
 /** What its asker makes of it. */

@@ -23,6 +23,8 @@ export interface Question {
   /** Take: the name under which it can be given back, and for how long. Absent: for as long as anything could be. */
   readonly receipt: string | undefined;
   readonly receiptLifeMs?: number | undefined;
+  /** Take from arrival times: for how long it may be given back, by what the answer says of it. 0: it is not going to be. */
+  readonly holdMs?: number | undefined;
   /** Block: for how long. */
   readonly forMs?: number | undefined;
   /** Lease: what is wanted of the limits, and what became of earlier grants. */
@@ -74,16 +76,18 @@ export class ArrivalsQuestion implements Question {
   readonly limits: readonly ResolvedLimit[];
   /** How many windows they have. */
   readonly count: number;
+  readonly holdMs: number;
   readonly id = undefined;
   readonly fingerprint = "";
   readonly idTtlMs = 0;
   readonly receipt = undefined;
 
-  constructor(limits: readonly ResolvedLimit[]) {
+  constructor(limits: readonly ResolvedLimit[], holdMs = 0) {
     this.limits = limits;
     let count = 0;
     for (const { windows } of limits) count += windows.length;
     this.count = count;
+    this.holdMs = holdMs;
   }
 }
 
@@ -94,6 +98,7 @@ export class ArrivalQuestion implements ResolvedLimit, ArrivalStep {
   readonly windows: readonly CompiledWindow[];
   readonly window: CompiledWindow;
   readonly count = 1;
+  readonly holdMs = 0;
   readonly subject: string;
   readonly cost: number;
   readonly group = 0;
@@ -130,6 +135,18 @@ export interface Answer extends TakeAnswer {
   readonly numbers: readonly number[];
   /** Leases. */
   readonly grant?: Pick<LeaseAnswer, "granted" | "epoch" | "unspent"> | undefined;
+  /** Takes that are held. */
+  readonly held?: Held | undefined;
+}
+
+/** What is known of a take from windows of arrival times, by which it can be given back. */
+export interface Held {
+  /** When it was taken, by the server's clock. */
+  readonly nowUs: number;
+  /** How far ahead of now each window was found, in units of arrival time. */
+  readonly aheads: readonly number[];
+  /** Of each window: what its mark was called, and how much had been given back to it by then. */
+  readonly marks: readonly string[];
 }
 
 export const none: readonly number[] = [];
@@ -143,6 +160,7 @@ export class GivenAnswer implements Answer {
   readonly receipt: string | undefined;
   readonly replayed: boolean;
   readonly numbers: readonly number[];
+  readonly held: Held | undefined;
 
   constructor(
     taken: boolean,
@@ -152,6 +170,7 @@ export class GivenAnswer implements Answer {
     receipt: string | undefined = undefined,
     replayed = false,
     numbers: readonly number[] = none,
+    held: Held | undefined = undefined,
   ) {
     this.taken = taken;
     this.atMs = atMs;
@@ -160,6 +179,7 @@ export class GivenAnswer implements Answer {
     this.receipt = receipt;
     this.replayed = replayed;
     this.numbers = numbers;
+    this.held = held;
   }
 }
 
@@ -175,12 +195,14 @@ export type Reply =
 export type AnyArrivals = ArrivalQuestion | ArrivalsQuestion;
 
 /** How much of a call's time a question takes. 1 is a take from one window of arrival times, some two microseconds. */
-export function weightOf({ operation, limits }: Pick<Question, "operation" | "limits">): number {
+export function weightOf({ operation, limits, holdMs = 0 }: Pick<Question, "operation" | "limits" | "holdMs">): number {
   let weight = operation === "takeArrivals" ? 0 : 1;
   for (const { windows } of limits) {
     // A ledger is read and written beside.
     if (operation === "lease") weight += 3;
     for (const { kind } of windows) weight += kind === "log" ? 12 : 1;
+    // So is a mark.
+    if (holdMs > 0) weight += windows.length;
   }
   return weight;
 }

@@ -2,37 +2,9 @@
 ---
 --- KEYS: the receipt
 --- returns: { now_us, 0, given }: 1 if anything could still be given back, else 0
---- include: server-time, arrival-units
+--- include: server-time, arrival-units, give-arrival
 
-local call, pack, unpack_from, byte, format = redis.call, struct.pack, struct.unpack, string.byte, string.format
-
--- Undefined where the key is gone, or holds something else than text.
-local function text_of(name)
-  local value = redis.pcall('GET', name)
-  return type(value) == 'string' and value or nil
-end
-
--- Only what has not drained of the stretch of time that the cost is worth, less what was given to the counter since.
-local function give_arrival(name, cost_worth, tolerance, word, given_since)
-  local value = text_of(name)
-  local ms, units = string.match(word, '^(%d+):(%d+)$')
-  if not value or not ms then return nil end
-  local number, ends, debt = tonumber(value), nil, nil
-  local wide = not (number and number % 1 == 0)
-  if wide then
-    ends, debt = read_wide(value)
-  else
-    ends, debt = (math.abs(number) - at) % span, number < 0
-  end
-  if not ends or ends > passed and not wide then return nil end
-  local taken = (ms - whole_ms) * 1048576 + (units - within_ms)
-  local still = taken - given_since
-  if taken <= 0 or still <= 0 or ends < still then return nil end
-  local given = math.min(cost_worth, still)
-  local left = ends - given
-  debt = debt and left > tolerance
-  return wide and (debt and 'w-' or 'w') .. instant_text(left) or arrival_text(left, debt), given
-end
+local pack, unpack_from, byte = struct.pack, struct.unpack, string.byte
 
 local function give_count(name, cost, ends)
   local value = text_of(name)
@@ -81,12 +53,13 @@ end
 local any = 0
 for i = 2, #record do
   local name, mark_name, kind, cost, a, b, taken_ms, word, beginning, given_before = unpack(record[i])
-  local mark = text_of(mark_name)
-  local begun, given_text = string.match(mark or '', '^([%w_-]+) (%d+)$')
+  local begun, given_text = read_mark(mark_name)
   if begun == beginning then
     local text, given
     if kind <= 2 then
-      text, given = give_arrival(name, a, b, word, given_text - given_before)
+      local ms, units = string.match(word, '^(%d+):(%d+)$')
+      local taken = ms and (ms - whole_ms) * 1048576 + (units - within_ms) or 0
+      text, given = give_arrival(name, a, b, taken, given_text - given_before)
     elseif kind == 3 then
       text, given = give_count(name, cost, word)
     elseif kind == 4 then
@@ -96,10 +69,7 @@ for i = 2, #record do
     end
     if text then
       any = 1
-      call('SET', name, text, 'KEEPTTL')
-      if given > 0 then
-        call('SET', mark_name, begun .. ' ' .. format('%.0f', given_text + given), 'KEEPTTL')
-      end
+      write_given(name, text, mark_name, begun, given_text, given)
     end
   end
 end

@@ -1,14 +1,18 @@
 --- Takes costs from counters of arrival times, each request all or nothing: the commonest requests, many at once.
 ---
---- KEYS: the counters, each of them once
+--- KEYS: the counters, each of them once, then marks of those that are held
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the requests in bytes below 128: how many windows it has, and of each the numbers of its rate and its key. Empty
----          where each has one window, the first rate, and a key of its own, in their order
---- ARGV[3]: how many rates there are
---- ARGV[4]: the rates, five arguments each: what the cost and what the whole capacity is worth, tolerance and furthest, in
----          units of arrival time, and life in milliseconds
---- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, { ahead… } }: how far ahead of now each window was found,
----          in units. A request was taken if ahead + worth is within the tolerance in all of its windows.
+---          where each has one window, the first rate, and a key of its own, in their order. A request that is held, because it may
+---          be given back, has 64 windows more, and of each the number of its mark as well
+--- ARGV[3]: how many marks there are
+--- ARGV[4]: how many rates there are
+--- ARGV[5]: the rates, five arguments each: what the cost and what the whole capacity is worth, tolerance and furthest, in
+---          units of arrival time, and life in milliseconds. Behind them, where there are marks: what a mark that is new is called, and
+---          for how many milliseconds marks have to last
+--- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, { ahead… }, { held… } }: how far ahead of now each window was
+---          found, in units. A request was taken if ahead + worth is within the tolerance in all of its windows. Of each window
+---          that is held, if it was taken: what its mark is called, and how much was given back by then; else twice nothing
 --- include: server-time, refuse-when-late, arrival-units
 
 local call, try, byte, keys = redis.call, redis.pcall, string.byte, KEYS
@@ -21,8 +25,9 @@ local worth_text, worth, full, tolerance, furthest, life = {}, {}, {}, {}, {}, {
 -- What one check makes of an idle counter, where it fits and that is still within the minute.
 local once = {}
 local longest = 0
-for rate = 1, ARGV[3] + 0 do
-  local first = 5 * rate - 1
+local rates, marks = ARGV[4] + 0, ARGV[3] + 0
+for rate = 1, rates do
+  local first = 5 * rate
   local cost = ARGV[first] + 0
   worth_text[rate] = ARGV[first]
   worth[rate] = cost
@@ -34,13 +39,16 @@ for rate = 1, ARGV[3] + 0 do
   once[rate] = cost <= tolerance[rate] and cost < room and at + cost < next_minute and at + cost
 end
 
+-- Keys from here on are marks.
+local counters = #keys - marks
+
 -- Everything that could be wrong is looked at before the first write. A counter that is asked for several times in one call
 -- is kept in `values` as it was left.
 local values = call('MGET', unpack(keys))
 local foreign, healed = 0, 0
 
 -- One counter of every call is asked for its end, and is given one if it has none.
-local looked_at = now_us % #keys + 1
+local looked_at = now_us % counters + 1
 if values[looked_at] and call('PTTL', keys[looked_at]) == -1 then
   call('PEXPIRE', keys[looked_at], longest)
   healed = 1
@@ -60,11 +68,11 @@ local function read_digits(values, count)
   end
   return absent
 end
-local all_read, absent = pcall(read_digits, values, #keys)
+local all_read, absent = pcall(read_digits, values, counters)
 local texts
 if not all_read then
   texts, absent = {}, 0
-  for key = 1, #keys do
+  for key = 1, counters do
     local value = values[key]
     local number = value and tonumber(value)
     if not value then
@@ -80,7 +88,7 @@ end
 -- Keys that hold something else than text look absent until somebody asks.
 if absent > 0 then
   local names = {}
-  for key = 1, #keys do
+  for key = 1, counters do
     if not values[key] and not (texts and texts[key]) then names[#names + 1] = keys[key] end
   end
   foreign = call('EXISTS', unpack(names))
@@ -92,12 +100,36 @@ local aheads = requests and {} or values
 -- What was found of the windows of a request that has several, no two of which share a key: used again for the next one.
 local froms, befores, misfits = {}, {}, {}
 
+-- A mark tells what becomes of a counter while something of it is held. It lasts twice as long as it has to, so that it is
+-- seldom put off.
+local held = marks > 0 and {} or nil
+local function hold(mark)
+  local new_name, life = ARGV[5 * rates + 5], ARGV[5 * rates + 6]
+  local beginning, given = string.match(values[mark] or '', '^([%w_-]+) (%d+)$')
+  if not beginning then
+    beginning, given = new_name, '0'
+    values[mark] = beginning .. ' 0'
+    call('SET', keys[mark], values[mark], 'PX', 2 * life)
+  elseif call('PTTL', keys[mark]) < life + 0 then
+    call('PEXPIRE', keys[mark], 2 * life)
+  end
+  return beginning, given
+end
+
+-- How many bytes tell of a window, and what may go the short way: nothing of what is held.
+local width, shortcuts, none = 2, once, {}
 local position, replied = 0, 0
-local last = requests and #requests or #keys
+local last = requests and #requests or counters
 while position < last do
   local count, rate, key = 1, 1, position + 1
-  if requests then count, rate, key = requests[position + 1], requests[position + 2], requests[position + 3] end
-  local value, fresh = values[key], once[rate]
+  if requests then
+    count, rate, key = requests[position + 1], requests[position + 2], requests[position + 3]
+    width, shortcuts = 2, once
+    if count > 64 then
+      count, width, shortcuts = count - 64, 3, none
+    end
+  end
+  local value, fresh = values[key], shortcuts[rate]
   if count == 1 and fresh and value and value < at and value >= minute and value % 1 == 0 then
     -- One counter, idle since some time within this minute: the same as below, for the commonest find in half of the steps.
     if try('INCRBY', keys[key], fresh - value) ~= fresh then call('SET', keys[key], fresh, 'PX', life[rate]) end
@@ -109,7 +141,7 @@ while position < last do
     local fits = true
     for i = 1, count do
       if i > 1 then
-        rate, key = requests[position + 2 * i], requests[position + 2 * i + 1]
+        rate, key = requests[position + width * (i - 1) + 2], requests[position + width * (i - 1) + 3]
         value = values[key]
       end
       from, before = 0, nil
@@ -142,7 +174,7 @@ while position < last do
     end
     for i = 1, count do
       if count > 1 then
-        rate, key = requests[position + 2 * i], requests[position + 2 * i + 1]
+        rate, key = requests[position + width * (i - 1) + 2], requests[position + width * (i - 1) + 3]
         from, before, misfit = froms[i], befores[i], misfits[i]
       end
       if fits or misfit then
@@ -156,9 +188,14 @@ while position < last do
         if not added then call('SET', keys[key], arrival, 'PX', life[rate]) end
         if requests then values[key] = arrival end
       end
+      if width == 3 then
+        local beginning, given = '', ''
+        if fits then beginning, given = hold(counters + requests[position + 3 * i + 1]) end
+        held[#held + 1], held[#held + 2] = beginning, given
+      end
     end
   end
   replied = replied + count
-  position = position + (requests and 1 + 2 * count or 1)
+  position = position + (requests and 1 + width * count or 1)
 end
-return { now_us, 0, foreign, healed, aheads }
+return { now_us, 0, foreign, healed, aheads, held }
