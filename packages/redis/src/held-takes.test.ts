@@ -5,7 +5,7 @@ import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { decodeAheads, decodeArrivals, decodeHead, decodeMarks } from "./ask/decode-reply.ts";
 import { type Call, encodeArrivals, encodeGiveBack } from "./ask/encode-call.ts";
-import { ArrivalsQuestion, type Held } from "./ask/question.ts";
+import { ArrivalsQuestion, type HeldNumbers } from "./ask/question.ts";
 import { codeOf } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
 import { RedisCounters } from "./redis-counters.ts";
@@ -86,7 +86,7 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
   /** As a lane does. */
   async function take(
     requests: readonly { readonly limits: readonly ResolvedLimit[]; readonly held: boolean }[],
-  ): Promise<readonly { readonly taken: boolean; readonly held: Held | undefined }[]> {
+  ): Promise<readonly { readonly taken: boolean; readonly held: HeldNumbers | undefined }[]> {
     const questions = requests.map(({ limits, held }) => new ArrivalsQuestion(limits, held ? holdMs : 0));
     const reply = await call("takeArrivals", encodeArrivals(questions, names, 0));
     const [aheads, marks, { nowUs }] = [decodeAheads(reply), decodeMarks(reply), decodeHead(reply)];
@@ -101,7 +101,7 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
     });
   }
 
-  async function giveBack(limits: readonly ResolvedLimit[], held: Held): Promise<boolean> {
+  async function giveBack(limits: readonly ResolvedLimit[], held: HeldNumbers): Promise<boolean> {
     const reply = (await call("giveArrivals", encodeGiveBack(limits, held, names))) as readonly number[];
     return reply[2] === 1;
   }
@@ -123,7 +123,7 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
           const resolved = (limit: number, subject: number, cost = 1): ResolvedLimit =>
             resolvedLimit(limits[limit]!, `u${subject}`, cost);
           const everything = limits.flatMap((_, i) => [resolved(i, 0), resolved(i, 1)]);
-          const taken: { limits: readonly ResolvedLimit[]; held: Held; receipt: string }[] = [];
+          const taken: { limits: readonly ResolvedLimit[]; held: HeldNumbers; receipt: string }[] = [];
           const receipts: { ours: string; theirs: string }[] = [];
           for (const one of steps) {
             switch (one.do) {
@@ -194,7 +194,7 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
     const mark = names.mark(codeOf(limit.windows[0]!).code, "u1");
     const counter = names.counter(codeOf(limit.windows[0]!).code, "u1");
     const lifeOfMark = async (): Promise<number> => Number(await server.command("PTTL", mark));
-    const takeOne = async (): Promise<Held> => (await take([{ limits: one, held: true }]))[0]!.held!;
+    const takeOne = async (): Promise<HeldNumbers> => (await take([{ limits: one, held: true }]))[0]!.held!;
 
     it("that outlasts them, and not by long", async () => {
       await takeOne();

@@ -38,6 +38,7 @@ import { type RedisServers, serversFrom } from "./redis-servers.ts";
 import { scripts } from "./scripts.generated.ts";
 import { type PlacedLane, type RedisEvent, type ShardStatus, Site } from "./site.ts";
 import { LastDeniers, type Part, partsOf, takeAcross } from "./take-across.ts";
+import type { Shard } from "./topology/topology.ts";
 import { within } from "./topology/within.ts";
 
 export interface RedisCountersOptions {
@@ -455,26 +456,52 @@ export class RedisCounters implements CentralCounters {
     const site = Number(cell) === 0 ? main : cells[Number(cell) - 1]?.site;
     const lane = site?.lanes[Number(index)];
     if (site === undefined || lane === undefined || name === undefined) return false;
-    return this.#callGive(site, lane, "give", { keys: [lane.names.receipt(name)], args: [] });
+    return this.#callGive(site, lane.slot, (_, call) => call("give", [lane.names.receipt(name)], []));
   }
 
-  #giveHeld({ lane, limits }: Part, held: Held): Promise<boolean> {
-    return this.#callGive(lane.site, lane, "giveArrivals", encodeGiveBack(limits, held, lane.names));
+  /** Only by who took it, as long as it remembers that. */
+  async #giveHeld({ lane, limits }: Part, held: Held): Promise<boolean> {
+    const { keys, args } = encodeGiveBack(limits, held, lane.names);
+    const untilMs = performance.now() + patienceMs;
+    return this.#callGive(lane.site, lane.slot, async (shard, call) => {
+      const { shard: guard, connections } = held;
+      for (;;) {
+        if (guard.shard !== shard || guard.connections !== connections) return undefined;
+        try {
+          return await call("giveArrivals", keys, args);
+        } catch (error) {
+          // Its slot is on the move, with some of its keys there and some here. Nothing was done.
+          const isMoving = error instanceof Error && error.message.startsWith("TRYAGAIN");
+          if (!isMoving || performance.now() > untilMs) throw error;
+        }
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    });
   }
 
   /** Whether anything could still be given back. */
   async #callGive(
     site: Site,
-    { slot }: Pick<PlacedLane, "slot">,
-    script: "give" | "giveArrivals",
-    { keys, args }: Call,
+    slot: number,
+    ask: (
+      shard: Shard,
+      call: (script: "give" | "giveArrivals", keys: Call["keys"], args: Call["args"]) => Promise<unknown>,
+    ) => Promise<unknown>,
   ): Promise<boolean> {
     const { tune } = this.#options;
-    const whole = tune === undefined ? args : [...args, ...tune.extraArguments()];
     const reply = await site.send(slot, patienceMs, (shard) =>
-      callScript(shard, slot, (tune?.scripts ?? scripts)[script], keys, whole, () => {
-        this.#counts.loads += 1;
-      }),
+      ask(shard, (script, keys, args) =>
+        callScript(
+          shard,
+          slot,
+          (tune?.scripts ?? scripts)[script],
+          keys,
+          tune === undefined ? args : [...args, ...tune.extraArguments()],
+          () => {
+            this.#counts.loads += 1;
+          },
+        ),
+      ),
     );
     return Array.isArray(reply) && reply[2] === 1;
   }

@@ -1,6 +1,7 @@
 import { type CircuitBreakerOptions, type CircuitState, type ResolvedLimit, StoreUnavailable } from "sluice";
 import { breakerIsOpen, GuardedShard, type NowMs } from "./ask/guarded-shard.ts";
 import { type AskCounts, Lane, type ScriptTuning } from "./ask/lane.ts";
+import { nothingAsked, ofItsOwn } from "./ask/nothing-asked.ts";
 import type { ShardFigures } from "./ask/shard-figures.ts";
 import { errorFrom } from "./connect/redis-connection.ts";
 import { createKeyNames, type KeyNames } from "./place/key-names.ts";
@@ -141,7 +142,7 @@ export class Site {
       throw new StoreUnavailable("storage_unavailable");
     }
     const guard = this.#guard(shard);
-    if (!guard.closed) throw breakerIsOpen(shard, false);
+    if (!guard.closed) throw ofItsOwn(nothingAsked(breakerIsOpen(shard)));
     const { generation } = guard;
     this.#sending += 1;
     try {

@@ -1,6 +1,8 @@
-import { createFaultyProxy, startServer, type TestServer } from "@sluice/test-servers";
+import { createFaultyProxy, startCluster, startServer, type TestServer } from "@sluice/test-servers";
+import type { ResolvedLimit } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createLaneTags, homeOf, laneOf } from "./place/lanes.ts";
 import { RedisCounters } from "./redis-counters.ts";
 
 /** A request whose counters live in two places: by tenant in a cell, by ip with all others. */
@@ -52,8 +54,94 @@ describe("a request across places", () => {
   it("leaves nothing behind for long but its counters", async () => {
     const store = await open();
     await store.take(asked);
+    expect([await cell.command("KEYS", "*!*"), await main.command("KEYS", "*!*")]).toEqual([[expect.any(String)], []]);
+    const [mark] = (await cell.command("KEYS", "*!*")) as string[];
+    expect(Number(await cell.command("PTTL", mark!))).toBeLessThanOrEqual(2 * (2000 + 5000));
+    // Those of receipts, by which windows of other kinds are held.
+    const counted = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(9, hourMs)], by: ["tenant"] });
+    await store.take([resolvedLimit(counted, "acme"), resolvedLimit(ip, "2.2.2.2")]);
     const keys = (await cell.command("KEYS", "s:r:*")) as string[];
+    expect(keys).toHaveLength(1);
     for (const key of keys) expect(Number(await cell.command("PTTL", key))).toBeLessThan(10_000);
+  });
+
+  it("holds nothing that is never given back, also beside policies in shadow mode", async () => {
+    const store = await open();
+    await store.take([...asked, resolvedLimit(shadow, "1.1.1.1", 1, 1)]);
+    expect([await cell.command("KEYS", "*!*"), await main.command("KEYS", "*!*")]).toEqual([[expect.any(String)], []]);
+  });
+
+  it("gives back what it took itself, with many under way at once and others between them", async () => {
+    const tenants = ["acme", "bolt", "core"] as const;
+    const cells = [{ name: "own", servers: cell.url, values: { tenant: tenants } }];
+    const store = new RedisCounters({ servers: main.url, cells, deadlineMs: 5000, maxBatch: 127 });
+    stores.push(store);
+    await store.connected();
+    const large = compileTestLimit({
+      algorithm: "gcra",
+      windows: [windowOf(1000, hourMs), windowOf(500, hourMs / 2)],
+      by: ["tenant"],
+      policy: "large",
+    });
+    const byIp = compileTestLimit({ algorithm: "gcra", windows: [windowOf(50, hourMs)], by: ["ip"], policy: "by-ip" });
+    const numbers = Array.from({ length: 18 }, (_, i) => i);
+    const costOf = (i: number): number => 1 + (i % 5);
+    const isDenied = (i: number): boolean => i % 4 !== 0;
+    for (const i of numbers) if (isDenied(i)) await store.take([resolvedLimit(byIp, `ip${i}`, 50)]);
+    const admitted = new Map<string, number>();
+    // One more tenant in each round, so that marks begin at different times.
+    for (const round of [1, 2, 3]) {
+      const tenantOf = (i: number): string => tenants[i % round]!;
+      // Parts that denied last are asked first, so another store asks each time.
+      const fresh = new RedisCounters({ servers: main.url, cells, deadlineMs: 5000, maxBatch: 127 });
+      stores.push(fresh);
+      await fresh.connected();
+      const answers = await Promise.all(
+        numbers.flatMap((i) => [
+          fresh.take([resolvedLimit(large, tenantOf(i), costOf(i)), resolvedLimit(byIp, `ip${i}`, costOf(i))]),
+          fresh.take([resolvedLimit(large, tenantOf(i), 1)]),
+        ]),
+      );
+      expect(answers.map(({ taken }) => taken)).toEqual(numbers.flatMap((i) => [!isDenied(i), true]));
+      // They travelled together.
+      expect(fresh.stats.calls).toBeLessThan(10);
+      for (const i of numbers) {
+        const charged = 1 + (isDenied(i) ? 0 : costOf(i));
+        admitted.set(tenantOf(i), (admitted.get(tenantOf(i)) ?? 0) + charged);
+      }
+      for (const [one, total] of admitted) {
+        const { outcomes } = await store.peek([resolvedLimit(large, one)]);
+        expect([round, one, outcomes[0]!.remaining]).toEqual([round, one, 500 - total]);
+      }
+    }
+  });
+
+  it("gives nothing back where the connection was lost that took it: who answers now may never have heard of it", async () => {
+    let connections = 0;
+    const store = new RedisCounters({
+      servers: main.url,
+      cells: [{ name: "own", servers: cell.url, values: { tenant: ["acme"] } }],
+      deadlineMs: 20_000,
+      onEvent: ({ kind }) => {
+        if (kind === "connected") connections += 1;
+      },
+    });
+    stores.push(store);
+    await store.connected();
+    await store.take([resolvedLimit(ip, "1.1.1.1")]);
+    main.pause();
+    try {
+      const taking = store.take(asked);
+      await expect.poll(() => cell.command("DBSIZE"), { timeout: 5000 }).toBeGreaterThan(0);
+      // Its answer comes before the connection ends.
+      await cell.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+      await expect.poll(() => connections, { timeout: 5000 }).toBe(3);
+      main.resume();
+      expect((await taking).taken).toBe(false);
+    } finally {
+      main.resume();
+    }
+    expect((await store.peek([resolvedLimit(tenant, "acme")])).outcomes[0]!.remaining).toBe(9);
   });
 
   it("gives a receipt that is good in all of them, once", async () => {
@@ -153,6 +241,52 @@ describe("a request across places", () => {
     expect(await remaining(store)).toEqual([9, 0]);
   });
 });
+
+it("in a cluster, gives back what it holds also where its slot is on the move, once its keys are in one place", async () => {
+  const cluster = await startCluster({ flavor: "valkey", nodeTimeoutMs: 10_000 });
+  const lanes = 8;
+  const tags = createLaneTags(lanes);
+  const slotOf = (one: ResolvedLimit): number => tags[laneOf(homeOf(one), lanes)]!.slot;
+  const servers = `redis+cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(",")}`;
+  const [store, other] = [0, 1].map(() => new RedisCounters({ servers, deadlineMs: 20_000, lanes })) as [
+    RedisCounters,
+    RedisCounters,
+  ];
+  stores.push(store, other);
+  try {
+    await Promise.all([store.connected(), other.connected()]);
+    const byTenant = resolvedLimit(tenant, "acme");
+    const slot = slotOf(byTenant);
+    const from = await cluster.ownerOf(slot);
+    // One whose counter is on another node, which then lets it wait.
+    const candidates = Array.from({ length: 50 }, (_, i) => resolvedLimit(ip, `10.0.0.${i}`));
+    const owners = await Promise.all(candidates.map((one) => cluster.ownerOf(slotOf(one))));
+    const index = owners.findIndex((owner) => owner !== from);
+    const [byIp, away] = [candidates[index]!, owners[index]!];
+    const to = cluster.nodes.find((node) => node !== from && node !== away)!;
+    await other.take([byIp]);
+    away.pause();
+    const taking = store.take([byTenant, byIp]);
+    const keys = async (): Promise<string[]> => (await from.command("CLUSTER", "GETKEYSINSLOT", slot, 100)) as string[];
+    await expect.poll(async () => (await keys()).length, { timeout: 5000 }).toBe(2);
+    const isMark = (key: string): boolean => key.includes("!");
+    const [marks, counters] = [(await keys()).filter(isMark), (await keys()).filter((key) => !isMark(key))];
+    await cluster.beginMigration(slot, to);
+    await cluster.moveKeys(slot, to, marks);
+    away.resume();
+    const early = await Promise.race([
+      taking.then(() => "answered"),
+      new Promise((go) => setTimeout(go, 300, "waits")),
+    ]);
+    expect(early).toBe("waits");
+    await cluster.moveKeys(slot, to, counters);
+    expect((await taking).taken).toBe(false);
+    await cluster.finishMigration(slot, to);
+    expect((await other.peek([byTenant])).outcomes[0]!.remaining).toBe(10);
+  } finally {
+    await cluster.close();
+  }
+}, 60_000);
 
 it("a receipt of more parts than there are places is void, and asks nobody", async () => {
   const store = await open();

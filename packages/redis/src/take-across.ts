@@ -14,7 +14,7 @@ export interface Part {
 
 /** How parts are asked. */
 export interface PartAsker {
-  /** Takes, so that it can be given back unless it is certain that it will not be. */
+  /** Takes, so that it can be given back; the last of a group need not be. */
   take(part: Part, isLast: boolean): Promise<Answer>;
   peek(part: Part): Promise<Answer>;
   /** How a part stood before it was taken. */
@@ -99,12 +99,12 @@ export async function takeAcross(
   };
 
   /** All parts of a group, or none. */
-  async function takeGroup(group: readonly Part[], isOnly: boolean): Promise<boolean> {
+  async function takeGroup(group: readonly Part[]): Promise<boolean> {
     const taken: [Part, Answer][] = [];
     const inOrder = deniers.sort(group);
     try {
       for (const [i, part] of inOrder.entries()) {
-        const answer = await asker.take(part, i === inOrder.length - 1 && isOnly);
+        const answer = await asker.take(part, i === inOrder.length - 1);
         if (answer.taken) {
           taken.push([part, answer]);
           continue;
@@ -135,11 +135,11 @@ export async function takeAcross(
 
   const enforced = parts.filter(({ group }) => group === 0);
   const shadowGroups = new Set(parts.map(({ group }) => group).filter((group) => group !== 0));
-  const taken = await takeGroup(enforced, shadowGroups.size === 0);
+  const taken = await takeGroup(enforced);
   for (const number of shadowGroups) {
     const group = parts.filter((part) => part.group === number);
     // Under a denial of what is enforced, shadow groups are only looked at. One that cannot be asked changes nothing.
-    const asked = taken ? takeGroup(group, false) : Promise.all(group.map(peek));
+    const asked = taken ? takeGroup(group) : Promise.all(group.map(peek));
     await asked.catch(() => {
       for (const part of group) noteOutcomes(part, unused(part.limits, atMs));
     });

@@ -123,9 +123,14 @@ function createBereft({
 }: Pick<LimiterOptions, "policies">): (reason: StoreUnavailableReason) => LocalLimiter {
   let away: StoreUnavailableReason = "storage_unavailable";
   const refuse = (): Promise<never> => Promise.reject(new StoreUnavailable(away));
+  // Of a take that fails a decision is made, and nobody sees the error: one for all, because to make one takes longer than to decide.
+  const untaken: { [Reason in StoreUnavailableReason]?: StoreUnavailable } = {};
   const counters: CounterStore = {
     local: false,
-    take: refuse,
+    take() {
+      untaken[away] ??= new StoreUnavailable(away);
+      return Promise.reject(untaken[away]);
+    },
     peek: refuse,
     give: () => false,
     charge: refuse,

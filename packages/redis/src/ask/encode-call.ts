@@ -5,7 +5,7 @@ import { codeOfIdentity } from "../place/key-names.ts";
 import { CounterNumbers } from "./counter-numbers.ts";
 import { KeyList } from "./key-list.ts";
 import { newName } from "./new-name.ts";
-import { type AnyArrivals, ArrivalQuestion, ArrivalStep, type Held, type Question } from "./question.ts";
+import { type AnyArrivals, ArrivalQuestion, ArrivalStep, type HeldNumbers, type Question } from "./question.ts";
 import {
   codeOf,
   creditOf,
@@ -87,7 +87,7 @@ export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyName
 }
 
 /** `give-arrivals`: see its header. */
-export function encodeGiveBack(limits: readonly ResolvedLimit[], held: Held, names: KeyNames): Call {
+export function encodeGiveBack(limits: readonly ResolvedLimit[], held: HeldNumbers, names: KeyNames): Call {
   const keys: string[] = [];
   const args: RedisArgument[] = [String(held.nowUs)];
   let at = 0;

@@ -1,4 +1,4 @@
-import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState, StoreUnavailable } from "sluice";
+import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState } from "sluice";
 import type { Shard } from "../topology/topology.ts";
 import { within } from "../topology/within.ts";
 import { ServerClock } from "./server-clock.ts";
@@ -24,6 +24,7 @@ export class GuardedShard {
   /** Since when an answer to `measure` is missing. */
   #measuringMs: number | undefined;
   /** When the breaker left closed; undefined while it is. */
+  #connections = 0;
   #openedMs: number | undefined;
   #closed = false;
 
@@ -63,6 +64,11 @@ export class GuardedShard {
     return this.#breaker.state === "closed";
   }
 
+  /** How often there was a connection. As long as it is the same, the server remembers what it answered. */
+  get connections(): number {
+    return this.#connections;
+  }
+
   /** What calls settle under. */
   get generation(): number {
     return this.#breaker.generation;
@@ -81,6 +87,7 @@ export class GuardedShard {
    * accepts connections all the same.
    */
   connected(): void {
+    this.#connections += 1;
     const nowMs = this.#nowMs();
     if (this.#openedMs === undefined || nowMs - this.#openedMs < eagerAfterMs) return;
     if (this.#breaker.admit(nowMs, true) === "probe") this.#probe();
@@ -156,9 +163,6 @@ export class GuardedShard {
   }
 }
 
-export function breakerIsOpen({ name }: Shard, mayBeDone: boolean): StoreUnavailable {
-  return new StoreUnavailable("storage_unavailable", undefined, {
-    mayBeDone,
-    cause: new Error(`the breaker of ${name} is open`),
-  });
+export function breakerIsOpen({ name }: Shard): string {
+  return `the breaker of ${name} is open`;
 }

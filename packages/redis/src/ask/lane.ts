@@ -16,12 +16,12 @@ import {
 import { type Call, encodeArrivals, encodeBlocks, encodePlan, mostPerCall } from "./encode-call.ts";
 import { encodeLeases } from "./encode-lease.ts";
 import { breakerIsOpen, type GuardedShard, type NowMs } from "./guarded-shard.ts";
+import { nothingAsked, ofItsOwn, tooManyWait } from "./nothing-asked.ts";
 import { Pending } from "./pending.ts";
 import {
   type Answer,
   type AnyArrivals,
   ArrivalQuestion,
-  type ArrivalsQuestion,
   type Held,
   type Operation,
   operations,
@@ -140,7 +140,7 @@ export class Lane {
    */
   ask(question: Question, budgetMs: number, patienceMs: number = budgetMs): Promise<Answer> {
     const refused = this.#whyNot();
-    if (refused !== undefined) return Promise.reject(refused);
+    if (refused !== undefined) return Promise.reject(isTake(question) ? refused : ofItsOwn(refused));
     return new Promise((resolve, reject) => {
       const repeatable = question.operation === "peek" || question.id !== undefined;
       this.#wait(question, weightOf(question), repeatable, budgetMs, patienceMs, resolve as Pending["resolve"], reject);
@@ -161,11 +161,9 @@ export class Lane {
     const shard = this.#options.shard();
     if (shard?.shard.ready !== true) {
       this.#options.onSuspect();
-      if (!this.#options.starting()) return unavailable(shard, false);
-    } else if (!shard.closed) return unavailable(shard, false);
-    return this.#waiting.length < this.#options.maxWaiting
-      ? undefined
-      : new StoreUnavailable("storage_overloaded", undefined, { mayBeDone: false });
+      if (!this.#options.starting()) return nothingAsked(whyUnavailable(shard));
+    } else if (!shard.closed) return nothingAsked(whyUnavailable(shard));
+    return this.#waiting.length < this.#options.maxWaiting ? undefined : tooManyWait();
   }
 
   #wait(
@@ -263,7 +261,7 @@ export class Lane {
     if (shard?.shard.ready !== true || !shard.closed) {
       // While nothing is known yet, what waits for a first connection goes on waiting; it has its deadlines.
       if (shard?.closed !== false && this.#options.starting()) return;
-      for (const pending of this.#waiting) this.#giveUp(pending, unavailable(shard, pending.retried));
+      for (const pending of this.#waiting) this.#giveUp(pending, unavailable(shard, pending));
       this.#waiting.filter(() => false);
       return;
     }
@@ -328,7 +326,7 @@ export class Lane {
       counts.healed += head.healed;
       if (head.late) this.#again(pendings);
       else if (operation === "takeArrivals")
-        settleArrivals(pendings, decodeAheads(reply), decodeMarks(reply), head.nowUs);
+        settleArrivals(pendings, decodeAheads(reply), decodeMarks(reply), head.nowUs, shard);
       else this.#settle(pendings, decode(operation, pendings, reply as number[]));
     } catch (error) {
       this.#fail(flight, error);
@@ -489,6 +487,7 @@ function settleArrivals(
   aheads: readonly number[],
   marks: readonly string[],
   nowUs: number,
+  shard: GuardedShard,
 ): void {
   let next = 0;
   let nextMark = 0;
@@ -501,28 +500,26 @@ function settleArrivals(
     if (pending.settled) continue;
     pending.settled = true;
     try {
-      pending.resolve(
-        question instanceof ArrivalQuestion
-          ? decideArrival(question, aheads[at]!, nowUs)
-          : decodeArrivals(question.limits, aheads, at, nowUs, heldBy(question, aheads, at, marks, markAt, nowUs)),
-      );
+      if (question instanceof ArrivalQuestion) {
+        pending.resolve(decideArrival(question, aheads[at]!, nowUs));
+        continue;
+      }
+      const { limits, holdMs } = question;
+      const held: Held | undefined =
+        holdMs === 0
+          ? undefined
+          : {
+              shard,
+              connections: shard.connections,
+              nowUs,
+              aheads: aheads.slice(at, next),
+              marks: marks.slice(markAt, nextMark),
+            };
+      pending.resolve(decodeArrivals(limits, aheads, at, nowUs, held));
     } catch (error) {
       pending.reject(error);
     }
   }
-}
-
-/** What it was told of itself, where it is held. */
-function heldBy(
-  { count, holdMs }: ArrivalsQuestion,
-  aheads: readonly number[],
-  at: number,
-  marks: readonly string[],
-  markAt: number,
-  nowUs: number,
-): Held | undefined {
-  if (holdMs === 0) return undefined;
-  return { nowUs, aheads: aheads.slice(at, at + count), marks: marks.slice(markAt, markAt + 2 * count) };
 }
 
 /** What its asker makes of it. */
@@ -583,9 +580,19 @@ function isPassing(error: unknown): boolean {
   return error instanceof Error && /^(CLUSTERDOWN|LOADING|READONLY|MASTERDOWN)\b/.test(error.message);
 }
 
-function unavailable(shard: GuardedShard | undefined, mayBeDone: boolean): StoreUnavailable {
-  if (shard?.closed === false) return breakerIsOpen(shard.shard, mayBeDone);
-  const why =
-    shard === undefined ? "no server is known for these counters" : `there is no connection to ${shard.shard.name}`;
-  return new StoreUnavailable("storage_unavailable", undefined, { cause: new Error(why), mayBeDone });
+function whyUnavailable(shard: GuardedShard | undefined): string {
+  if (shard === undefined) return "no server is known for these counters";
+  return shard.closed ? `there is no connection to ${shard.shard.name}` : breakerIsOpen(shard.shard);
+}
+
+/** Of a take that fails, a decision is made. */
+function isTake({ operation }: Pick<Question, "operation">): boolean {
+  return operation === "take" || operation === "takeArrivals";
+}
+
+/** The same where it may have been asked before. */
+function unavailable(shard: GuardedShard | undefined, { question, retried }: Pending): StoreUnavailable {
+  const why = whyUnavailable(shard);
+  if (retried) return new StoreUnavailable("storage_unavailable", undefined, { cause: new Error(why) });
+  return isTake(question) ? nothingAsked(why) : ofItsOwn(nothingAsked(why));
 }

@@ -9,6 +9,7 @@ import type {
   TakeAnswer,
 } from "sluice";
 import type { TakePlan } from "sluice/store";
+import type { GuardedShard } from "./guarded-shard.ts";
 
 /** What is asked of counters that share a slot. Questions of one operation travel together. */
 export interface Question {
@@ -140,7 +141,16 @@ export interface Answer extends TakeAnswer {
 }
 
 /** What is known of a take from windows of arrival times, by which it can be given back. */
-export interface Held {
+export interface Held extends HeldNumbers {
+  /**
+   * Who took it, and on which connection. A server that took over from it, or was started anew, may have lost the take and kept
+   * the mark, and would give back what others were charged.
+   */
+  readonly shard: GuardedShard;
+  readonly connections: number;
+}
+
+export interface HeldNumbers {
   /** When it was taken, by the server's clock. */
   readonly nowUs: number;
   /** How far ahead of now each window was found, in units of arrival time. */

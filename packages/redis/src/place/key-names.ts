@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
  * identities are long and every counter would carry one. Two of a million identities meet with a probability below 10⁻⁶.
  *
  *     s:Xb0q_2RtLw:acme|u1      a counter; and the same form for what there is one of for a limit, its block and its ledger
- *     s:Xb0q_2RtLw!acme|u1      its receipts' mark
+ *     s:Xb0q_2RtLw!acme|u1      its mark, while something of it may be given back
  *     s:i:…  s:r:…              a request id, a receipt
  */
 export interface KeyNames {
