@@ -35,7 +35,7 @@ export interface LeasedCountersOptions {
   readonly leaseMs?: number | undefined;
   /** How much longer what is in hand may be spent while the centre does not answer. Absent: 60 000. */
   readonly staleMs?: number | undefined;
-  /** From so many decisions per second on a counter is leased, and to so few it stays so. Absent: 1, and a quarter of it. */
+  /** From so many decisions per second on a counter is leased, and to so few it stays so. Absent: 2, and a quarter of it. */
   readonly hotPerSecond?: number | undefined;
   readonly coolPerSecond?: number | undefined;
   /** How many counters are leased at most, half a kilobyte each. Absent: 50 000. */
@@ -97,7 +97,7 @@ export class LeasedCounters implements CentralCounters {
   #one: OneOutcome | undefined;
 
   constructor(centre: CentralCounters, options: LeasedCountersOptions = {}) {
-    const { leasing = true, hotPerSecond = 1, refreshMs = 5000, leaseMs = 20_000, staleMs = 60_000 } = options;
+    const { leasing = true, hotPerSecond = 2, refreshMs = 5000, leaseMs = 20_000, staleMs = 60_000 } = options;
     const times = { refreshMs, leaseMs, staleMs };
     checkLeaseTimes(times);
     this.#centre = centre;

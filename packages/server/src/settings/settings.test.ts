@@ -78,7 +78,7 @@ describe("settings", () => {
       leases: "on",
       leaseMs: 20_000,
       leaseStaleMs: 60_000,
-      leaseHotPerSecond: 1,
+      leaseHotPerSecond: 2,
       hotKeyMetrics: 0,
     });
   });

@@ -668,7 +668,7 @@ export const settingsTable: SettingsTable = {
     flag: "--lease-hot",
     value: "<number>",
     help: "how many decisions a second make a counter busy enough for a lease",
-    fallback: 1,
+    fallback: 2,
     read: (text) => readWhole(text, 1, 1_000_000),
   },
   hotKeyMetrics: {
