@@ -456,52 +456,39 @@ export class RedisCounters implements CentralCounters {
     const site = Number(cell) === 0 ? main : cells[Number(cell) - 1]?.site;
     const lane = site?.lanes[Number(index)];
     if (site === undefined || lane === undefined || name === undefined) return false;
-    return this.#callGive(site, lane.slot, (_, call) => call("give", [lane.names.receipt(name)], []));
+    return this.#callGive(site, lane.slot, "give", { keys: [lane.names.receipt(name)], args: [] });
   }
 
-  /** Only by who took it, as long as it remembers that. */
+  /** Asks only who took it, as long as that remembers it. */
   async #giveHeld({ lane, limits }: Part, held: Held): Promise<boolean> {
-    const { keys, args } = encodeGiveBack(limits, held, lane.names);
+    const call = encodeGiveBack(limits, held, lane.names);
     const untilMs = performance.now() + patienceMs;
-    return this.#callGive(lane.site, lane.slot, async (shard, call) => {
-      const { shard: guard, connections } = held;
-      for (;;) {
-        if (guard.shard !== shard || guard.connections !== connections) return undefined;
-        try {
-          return await call("giveArrivals", keys, args);
-        } catch (error) {
-          // Its slot is on the move, with some of its keys there and some here. Nothing was done.
-          const isMoving = error instanceof Error && error.message.startsWith("TRYAGAIN");
-          if (!isMoving || performance.now() > untilMs) throw error;
-        }
-        await new Promise((resolve) => setTimeout(resolve, 5));
+    for (;;) {
+      try {
+        return await this.#callGive(lane.site, lane.slot, "giveArrivals", call, (shard) => isHeldBy(held, shard));
+      } catch (error) {
+        if (!isMoving(error) || performance.now() > untilMs) throw error;
       }
-    });
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
   }
 
   /** Whether anything could still be given back. */
   async #callGive(
     site: Site,
     slot: number,
-    ask: (
-      shard: Shard,
-      call: (script: "give" | "giveArrivals", keys: Call["keys"], args: Call["args"]) => Promise<unknown>,
-    ) => Promise<unknown>,
+    name: "give" | "giveArrivals",
+    { keys, args }: Call,
+    isAsked: (shard: Shard) => boolean = () => true,
   ): Promise<boolean> {
     const { tune } = this.#options;
-    const reply = await site.send(slot, patienceMs, (shard) =>
-      ask(shard, (script, keys, args) =>
-        callScript(
-          shard,
-          slot,
-          (tune?.scripts ?? scripts)[script],
-          keys,
-          tune === undefined ? args : [...args, ...tune.extraArguments()],
-          () => {
-            this.#counts.loads += 1;
-          },
-        ),
-      ),
+    const script = (tune?.scripts ?? scripts)[name];
+    const whole = tune === undefined ? args : [...args, ...tune.extraArguments()];
+    const onLoad = (): void => {
+      this.#counts.loads += 1;
+    };
+    const reply = await site.send(slot, patienceMs, async (shard) =>
+      isAsked(shard) ? callScript(shard, slot, script, keys, whole, onLoad) : undefined,
     );
     return Array.isArray(reply) && reply[2] === 1;
   }
@@ -520,6 +507,16 @@ export class RedisCounters implements CentralCounters {
     };
     look();
   }
+}
+
+/** Whether it is the server that took it, on the same connection. */
+function isHeldBy({ shard: guard, connections }: Held, shard: Shard): boolean {
+  return guard.shard === shard && guard.connections === connections;
+}
+
+/** Keys of one call are on two servers, because their slot is on the move. Nothing was done. */
+function isMoving(error: unknown): boolean {
+  return error instanceof Error && error.cause instanceof Error && error.cause.message.startsWith("TRYAGAIN");
 }
 
 function closedError(): StoreUnavailable {
