@@ -429,11 +429,9 @@ export class RedisCounters implements CentralCounters {
           if ((whole === undefined && held === undefined) || replayed) return;
           // A part that cannot be given back stays charged; the request was denied or failed all the same. It is gone on with
           // beyond the deadline, and its caller answered at it.
-          const giving = held === undefined ? this.#giveOne(whole!) : this.#giveHeld(part, held);
-          await within(
-            giving.catch(() => false),
-            Math.max(expiresMs - performance.now(), 1),
-          ).catch(() => false);
+          const giving = (held === undefined ? this.#giveOne(whole!) : this.#giveHeld(part, held)).catch(() => false);
+          const leftMs = Math.max(expiresMs - performance.now(), 1);
+          await within(giving, leftMs).catch(() => false);
         },
       },
       this.#deniers,

@@ -34,7 +34,7 @@ const requests = Buffer.alloc(4 * mostPerCall);
 const markNumbers = new Uint8Array(mostPerCall + 1);
 
 /** Added to the number of windows of a request that is held. */
-const heldMark = 64;
+const heldFlag = 64;
 
 /** `take-arrivals`: see its header. At most `mostPerCall` windows in all. */
 export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyNames, deadlineMs: number): Call {
@@ -54,7 +54,7 @@ export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyName
     if (count !== 1 || holdMs > 0) inOrder = false;
     if (holdMs > 0 && longestHoldMs === 0) markNumbers.fill(0);
     longestHoldMs = Math.max(longestHoldMs, holdMs);
-    requests[at++] = holdMs > 0 ? heldMark + count : count;
+    requests[at++] = holdMs > 0 ? heldFlag + count : count;
     for (const end = next + count; next < end; next++) {
       const { window, subject, cost } = steps[next]!;
       const code = codeOf(window);

@@ -43,8 +43,8 @@ it("in an outage takes share an error, and what callers get to see is an error o
         () => undefined,
         (error: unknown) => error,
       );
-    const twice = [limits, limits, [...limits, ...limits]];
-    const takes = await Promise.all(twice.map((one) => errorOf(store.take(one))));
+    const requests = [limits, limits, [...limits, ...limits]];
+    const takes = await Promise.all(requests.map((one) => errorOf(store.take(one))));
     expect(takes[0]).toBeInstanceOf(StoreUnavailable);
     expect(new Set(takes).size).toBe(1);
     const seen = await Promise.all([0, 1].flatMap(() => [errorOf(store.charge(limits)), errorOf(store.peek(limits))]));

@@ -39,7 +39,7 @@ for rate = 1, rates do
   once[rate] = cost <= tolerance[rate] and cost < room and at + cost < next_minute and at + cost
 end
 
--- Keys from here on are marks.
+-- Keys behind so many are marks.
 local counters = #keys - marks
 
 -- Everything that could be wrong is looked at before the first write. A counter that is asked for several times in one call
