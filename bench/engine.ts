@@ -3,7 +3,8 @@ import { MemoryStore } from "express-rate-limit";
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { createLimiter, type Limiter, MemoryCounters, parsePolicies } from "sluice";
 import { compileTestLimit, windowOf } from "sluice/testing";
-import { type Contestant, interleave, perSecond, ratio } from "./measure/interleave.ts";
+import { createRandom, createZipf, keysInOrder, shuffledKeys } from "./measure/draw-keys.ts";
+import { type Contestant, interleave, perSecond, type Rounds, ratio } from "./measure/interleave.ts";
 
 const minuteMs = 60_000;
 const sizes = { "1k": 1000, "100k": 100_000, "1m": 1_000_000 } as const;
@@ -11,13 +12,44 @@ const sizes = { "1k": 1000, "100k": 100_000, "1m": 1_000_000 } as const;
 /** A limit that nobody reaches in a run, and that keeps every counter alive: 60 million a minute over all keys. */
 const limitFor = (keys: number): number => (60_000_000 / keys) | 0;
 
-/** Every key once per lap, in an order that is not that of their making, laid out beforehand to keep it off the clock. */
-function shuffled(keys: number): Int32Array {
-  const step = 7919;
-  return Int32Array.from({ length: keys }, (_, i) => (i * step) % keys);
+/** The same where some keys are asked for far more often than others. */
+const deepWindow = "6/m burst 10M";
+
+/**
+ * In which order keys are asked for, after they were made one after the other:
+ *
+ * - `shuffled`: each once per lap, in an order that has nothing to do with that of their making, as with many users of equal weight;
+ * - `zipf`: some far more often than others, as with users of unequal weight;
+ * - `as made`: each once per lap, in the order of their making. No traffic does so; it is the best that can happen to stores that keep
+ *   objects, which lie in memory in that order, so that the processor has fetched each before it is asked for.
+ */
+type Traffic = "shuffled" | "zipf" | "as made";
+
+/** The key of every check, laid out beforehand to keep that off the clock. */
+class Order {
+  readonly #keys: number;
+  readonly #laps: Int32Array;
+
+  constructor(keys: number, traffic: Traffic = "shuffled") {
+    this.#keys = keys;
+    this.#laps = layOut(keys, traffic);
+  }
+
+  /** The first lap makes them. */
+  at(i: number): number {
+    return i < this.#keys ? i : this.#laps[i % this.#laps.length]!;
+  }
 }
 
-const orders: ReadonlyMap<number, Int32Array> = new Map(Object.values(sizes).map((keys) => [keys, shuffled(keys)]));
+function layOut(keys: number, traffic: Traffic): Int32Array {
+  if (traffic === "as made") return keysInOrder(keys);
+  const random = createRandom(1);
+  const shuffled = shuffledKeys(keys, random);
+  if (traffic === "shuffled") return shuffled;
+  // Who comes often was not made first.
+  const drawOne = createZipf(keys, random);
+  return Int32Array.from({ length: 10 * keys }, () => shuffled[drawOne()]!);
+}
 
 function policiesOf(count: number, windows: string): Record<string, unknown> {
   return {
@@ -32,12 +64,12 @@ function policiesOf(count: number, windows: string): Record<string, unknown> {
 
 /** The full path: a fresh request with a fresh key, resolved, decided, the complete decision. */
 function checkSync(name: string, limiter: Limiter, keys: number): Contestant {
-  const order = orders.get(keys)!;
+  const order = new Order(keys);
   return {
     name,
     run(from, count) {
       for (let i = from; i < from + count; i++) {
-        const user = `user:${order[i % keys]}`;
+        const user = `user:${order.at(i)}`;
         const decision = limiter.checkSync({ dimensions: { user, endpoint: "/v1/resource-5/17", method: "GET" } });
         if (!decision.allowed) throw new Error("the benchmark ran into its limit");
       }
@@ -45,13 +77,13 @@ function checkSync(name: string, limiter: Limiter, keys: number): Contestant {
   };
 }
 
-function checkAwaited(name: string, limiter: Limiter, keys: number): Contestant {
-  const order = orders.get(keys)!;
+function checkAwaited(name: string, limiter: Limiter, keys: number, traffic: Traffic = "shuffled"): Contestant {
+  const order = new Order(keys, traffic);
   return {
     name,
     async run(from, count) {
       for (let i = from; i < from + count; i++) {
-        const user = `user:${order[i % keys]}`;
+        const user = `user:${order.at(i)}`;
         const decision = await limiter.check({ dimensions: { user, endpoint: "/v1/resource-5/17", method: "GET" } });
         if (!decision.allowed) throw new Error("the benchmark ran into its limit");
       }
@@ -61,44 +93,44 @@ function checkAwaited(name: string, limiter: Limiter, keys: number): Contestant 
 
 function counterAlone(name: string, keys: number): Contestant {
   const counters = new MemoryCounters();
-  const order = orders.get(keys)!;
+  const order = new Order(keys);
   const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(limitFor(keys), minuteMs)] });
   return {
     name,
     run(from, count) {
       for (let i = from; i < from + count; i++) {
-        if (counters.takeOne(limit, limit.windows, `user:${order[i % keys]}`, 1).fits !== "now")
+        if (counters.takeOne(limit, limit.windows, `user:${order.at(i)}`, 1).fits !== "now")
           throw new Error("ran into the limit");
       }
     },
   };
 }
 
-function rateLimiterFlexible(keys: number): Contestant {
-  const order = orders.get(keys)!;
+function rateLimiterFlexible(name: string, keys: number): Contestant {
+  const order = new Order(keys);
   const theirs = new RateLimiterMemory({ points: limitFor(keys), duration: minuteMs / 1000 });
   return {
-    name: "rate-limiter-flexible consume",
+    name,
     async run(from, count) {
-      for (let i = from; i < from + count; i++) await theirs.consume(`user:${order[i % keys]}`);
+      for (let i = from; i < from + count; i++) await theirs.consume(`user:${order.at(i)}`);
     },
   };
 }
 
-function expressRateLimit(keys: number): Contestant {
-  const order = orders.get(keys)!;
+function expressRateLimit(name: string, keys: number, traffic: Traffic = "shuffled"): Contestant {
+  const order = new Order(keys, traffic);
   const theirs = new MemoryStore();
   theirs.init({ windowMs: minuteMs } as Parameters<MemoryStore["init"]>[0]);
   return {
-    name: "express-rate-limit increment",
+    name,
     async run(from, count) {
-      for (let i = from; i < from + count; i++) await theirs.increment(`user:${order[i % keys]}`);
+      for (let i = from; i < from + count; i++) await theirs.increment(`user:${order.at(i)}`);
     },
   };
 }
 
 function threeLimits(name: string, keys: number): Contestant {
-  const order = orders.get(keys)!;
+  const order = new Order(keys);
   const windows = [`${limitFor(keys)}/m`];
   const limits = [
     { by: ["tenant"], windows: ["500M/m"] },
@@ -112,7 +144,7 @@ function threeLimits(name: string, keys: number): Contestant {
     name,
     run(from, count) {
       for (let i = from; i < from + count; i++) {
-        const n = order[i % keys]!;
+        const n = order.at(i);
         const dimensions = {
           tenant: `tenant-${n % 100}`,
           user: `user:${n}`,
@@ -152,21 +184,38 @@ function weigh(): { bytesPerKey: number; longestCheckMs: number } {
   return { bytesPerKey: Math.round(bytesPerKey * 10) / 10, longestCheckMs: Math.round(longestCheckMs * 100) / 100 };
 }
 
+function print(title: string, rounds: Rounds): void {
+  console.log(title);
+  for (const name of rounds.keys())
+    console.log(`  ${name.padEnd(32)} ${perSecond(rounds, name).toLocaleString("en")} /s`);
+}
+
 async function main(): Promise<void> {
   const { bytesPerKey, longestCheckMs } = weigh();
 
-  const limiterFor = (count: number, keys: number): Limiter =>
-    createLimiter({ policies: parsePolicies(policiesOf(count, `${limitFor(keys)}/m`)) });
+  const limiterFor = (count: number, keys: number, windows = `${limitFor(keys)}/m`): Limiter =>
+    createLimiter({ policies: parsePolicies(policiesOf(count, windows)) });
 
   const keys = sizes["100k"];
+  const us = "check, sync";
+  const awaited = "check, awaited";
+  const [flexible, express] = ["rate-limiter-flexible consume", "express-rate-limit increment"];
   const peers = await interleave([
-    checkSync("check, sync", limiterFor(100, keys), keys),
-    checkAwaited("check, awaited", limiterFor(100, keys), keys),
+    checkSync(us, limiterFor(100, keys), keys),
+    checkAwaited(awaited, limiterFor(100, keys), keys),
     counterAlone("counter alone", keys),
-    rateLimiterFlexible(keys),
-    expressRateLimit(keys),
+    rateLimiterFlexible(flexible, keys),
+    expressRateLimit(express, keys),
     threeLimits("three limits, sync", keys),
   ]);
+
+  const versusExpress = (traffic: Traffic): Promise<Rounds> =>
+    interleave([
+      checkAwaited(awaited, limiterFor(100, keys, deepWindow), keys, traffic),
+      expressRateLimit(express, keys, traffic),
+    ]);
+  const zipf = await versusExpress("zipf");
+  const asMade = await versusExpress("as made");
 
   const bySize = await interleave(
     [
@@ -182,9 +231,6 @@ async function main(): Promise<void> {
     checkSync("10 000 policies", limiterFor(10_000, keys), keys),
   ]);
 
-  const us = "check, sync";
-  const awaited = "check, awaited";
-  const [flexible, express] = ["rate-limiter-flexible consume", "express-rate-limit increment"];
   const result = {
     suite: "engine",
     checks_per_s: {
@@ -203,17 +249,18 @@ async function main(): Promise<void> {
       awaited_vs_express_rate_limit: ratio(peers, awaited, express),
       counter_vs_rate_limiter_flexible: ratio(peers, "counter alone", flexible),
     },
+    awaited_vs_express_rate_limit_by_traffic: {
+      shuffled: ratio(peers, awaited, express),
+      zipf: ratio(zipf, awaited, express),
+      as_made: ratio(asMade, awaited, express),
+    },
   };
 
-  console.log("at 100 000 keys, in turns");
-  for (const name of peers.keys())
-    console.log(`  ${name.padEnd(32)} ${perSecond(peers, name).toLocaleString("en")} /s`);
-  console.log("full checks against 100 policies, by number of keys");
-  for (const name of bySize.keys())
-    console.log(`  ${name.padEnd(32)} ${perSecond(bySize, name).toLocaleString("en")} /s`);
-  console.log("full checks at 100 000 keys, by number of policies");
-  for (const name of byPolicies.keys())
-    console.log(`  ${name.padEnd(32)} ${perSecond(byPolicies, name).toLocaleString("en")} /s`);
+  print("at 100 000 keys, in turns", peers);
+  print("the same, asked for by Zipf's law", zipf);
+  print("the same, in every lap in the order in which the keys were made", asMade);
+  print("full checks against 100 policies, by number of keys", bySize);
+  print("full checks at 100 000 keys, by number of policies", byPolicies);
   console.log(
     `a counter weighs ${bytesPerKey} bytes at a million; the longest check on the way there took ${longestCheckMs} ms`,
   );

@@ -1,4 +1,5 @@
 import type { CheckRequest } from "sluice";
+import { createRandom, createZipf } from "../measure/draw-keys.ts";
 
 /** Everybody's limit and the whale's, per second. */
 export const limits = { subject: 60_000, whale: 1_000_000 } as const;
@@ -98,34 +99,6 @@ export function tenantOf(number: number): string {
  */
 export function drawSubjects(seed: number, count: number): Int32Array {
   const random = createRandom(seed);
-  const upTo = new Float64Array(subjects);
-  let sum = 0;
-  for (let k = 0; k < subjects; k++) {
-    sum += 1 / (k + 1);
-    upTo[k] = sum;
-  }
-  return Int32Array.from({ length: count }, () => (random() < 0.5 ? whaleNumber : findPlace(upTo, random() * sum)));
-}
-
-/** The first place whose value is above. */
-function findPlace(upTo: Float64Array, value: number): number {
-  let low = 0;
-  let high = upTo.length - 1;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (upTo[middle]! > value) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-/** Numbers from 0 up to 1, the same ones for the same seed (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const drawOne = createZipf(subjects, random);
+  return Int32Array.from({ length: count }, () => (random() < 0.5 ? whaleNumber : drawOne()));
 }
