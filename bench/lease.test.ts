@@ -36,6 +36,7 @@ it("npm run bench -- lease measures everything, and ends with it as one JSON obj
   const result = JSON.parse(stdout.trimEnd().split("\n").at(-1)!);
   expect(result).toEqual({
     suite: "lease",
+    in_flight: 16,
     decisions_per_cpu_s: number,
     store_calls_per_1000: number,
     whale: { local_share: number, store_calls_per_1000: number },
@@ -46,7 +47,10 @@ it("npm run bench -- lease measures everything, and ends with it as one JSON obj
     admitted_share: number,
     ratio: { vs_exact: number, vs_rate_limiter_flexible_redis: number },
     vs_exact_by_in_flight: Object.fromEntries(
-      [1, 16, 256].map((inFlight) => [inFlight, { node: number, with_store: number }]),
+      [1, 16, 256].map((inFlight) => [
+        inFlight,
+        { node: number, with_store: number, leased_per_cpu_s: number, exact_per_cpu_s: number },
+      ]),
     ),
     scaling: [1, 2].flatMap((nodes) => [true, false].map((leases) => ({ ...row, nodes, leases }))),
   });

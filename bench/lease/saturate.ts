@@ -23,12 +23,9 @@ export interface Saturated {
   readonly checks: number;
 }
 
-const anchorMs = performance.now();
-const anchorUs = Number(process.hrtime.bigint()) / 1000;
-
 /** Microseconds of the machine's own clock, which is the same in all its processes and never steps. */
 export function nowUs(): number {
-  return anchorUs + (performance.now() - anchorMs) * 1000;
+  return Number(process.hrtime.bigint()) / 1000;
 }
 
 /** So many checks wait at most; what comes then is not asked for. */

@@ -17,7 +17,9 @@ afterAll(async () => {
 
 function written(id: string, limit: number, more: object = {}): Policy {
   const limits = [{ by: ["user"], algorithm: "fixed_window", windows: [`${limit}/d`] }];
-  return parsePolicies({ policies: [{ id, limits, on_failure: "closed", ...more }], default: "none" }).policies[0]!;
+  // Time enough to connect on a machine that is busy with other tests: what is not answered is denied here.
+  const patient = { on_failure: "closed", deadline: "10s" };
+  return parsePolicies({ policies: [{ id, limits, ...patient, ...more }], default: "none" }).policies[0]!;
 }
 
 function onTrial(old: Policy, next: Policy, given: Partial<Trial>): PolicySet {

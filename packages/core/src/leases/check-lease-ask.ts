@@ -21,8 +21,17 @@ export function checkLeaseTimes({ refreshMs, leaseMs, staleMs }: LeaseTimes): vo
   checkWhole("staleMs", staleMs, 0, maxHoldMs - leaseMs);
 }
 
+/** Also where it is endless. */
+export function checkAtLeastZero(name: string, value: number): void {
+  if (value >= 0) return;
+  throw invalid(name, `must be a number from 0 on, not ${String(value)}`);
+}
+
 function checkWhole(name: string, value: number, least: number, most: number): void {
   if (Number.isInteger(value) && value >= least && value <= most) return;
-  const message = `must be a whole number from ${least} to ${most}, not ${String(value)}`;
-  throw new SluiceError("invalid_request", `${name} ${message}`, [{ path: name.split("."), message }]);
+  throw invalid(name, `must be a whole number from ${least} to ${most}, not ${String(value)}`);
+}
+
+function invalid(name: string, message: string): SluiceError {
+  return new SluiceError("invalid_request", `${name} ${message}`, [{ path: name.split("."), message }]);
 }

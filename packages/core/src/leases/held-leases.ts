@@ -12,7 +12,7 @@ export interface HeldLeasesOptions {
   readonly leasing: boolean;
   readonly times: LeaseTimes;
   readonly hotPerSecond: number;
-  readonly coolPerSecond: number;
+  readonly coolPerSecond: number | undefined;
   readonly maxLeases: number;
   readonly clock: Clock;
   readonly callLater: CallLater;
@@ -21,6 +21,18 @@ export interface HeldLeasesOptions {
 /** Every lease is looked at once a second, a tenth of them at a time. */
 const sweepEveryMs = 100;
 const sweepParts = 10;
+/** Where what is in hand lasts for the one, the next is fetched within the other, so that it travels together with others. */
+const unhurriedMs = 100;
+const gatherMs = 10;
+/**
+ * What pays for the call of a lease: some seven decisions where many checks travel to the centre together, four where 16 do, and fewer than
+ * one where each travels alone. Who is asked about less often in the time of a lease is not leased.
+ */
+const payingDecisions = 7;
+/** Where less than this share of what is hot is asked for a counter is let go of. Not at once below hot, or it would go to and fro. */
+const coolShare = 0.25;
+/** So many are looked at when somebody asks. */
+const fewLeases = 1000;
 /** So many leases are given back at once. */
 const callsTogether = 500;
 
@@ -30,11 +42,18 @@ export class HeldLeases {
   readonly #options: HeldLeasesOptions;
   readonly #table: LeaseTable<LeasedCounter>;
   readonly #heat: Heat;
+  readonly #hotPerSecond: number;
+  readonly #coolPerSecond: number;
   readonly #counts = { fetches: 0, refused: 0, failed: 0, granted: 0, returned: 0, lost: 0 };
   #leasing: boolean;
   #aheadMs = 0;
   #cancelSweep: (() => void) | undefined;
   #sweepPart = 0;
+  /** What this round of the sweep has seen so far, and what the last one has. */
+  #sweeping: InHand = { tokens: 0, stale: 0 };
+  #swept: InHand | undefined;
+  #gathered: LeasedCounter[] = [];
+  #cancelFetches: (() => void) | undefined;
   #draining: Promise<void> | undefined;
 
   constructor(centre: CentralCounters, options: HeldLeasesOptions) {
@@ -42,7 +61,10 @@ export class HeldLeases {
     this.#options = options;
     this.#leasing = options.leasing;
     this.#table = new LeaseTable(options.maxLeases);
-    this.#heat = new Heat(options.clock.nowMs());
+    const { hotPerSecond, times, clock } = options;
+    this.#hotPerSecond = Math.max(hotPerSecond, (payingDecisions / times.leaseMs) * 1000);
+    this.#coolPerSecond = options.coolPerSecond ?? this.#hotPerSecond * coolShare;
+    this.#heat = new Heat(this.#hotPerSecond, clock.nowMs());
   }
 
   /** False from the moment that everything is given back. */
@@ -56,14 +78,18 @@ export class HeldLeases {
   }
 
   get stats(): HeldLeasesStats {
+    return { leases: this.#table.size, ...this.#inHand(), ...this.#counts };
+  }
+
+  /** Looking at every lease takes a few milliseconds for each ten thousand: of many it is told what the last sweep saw, two seconds ago at most. */
+  #inHand(): InHand {
+    if (this.#table.size > fewLeases && this.#swept !== undefined) return this.#swept;
     const nowMs = this.#options.clock.nowMs();
-    let tokens = 0;
-    let stale = 0;
+    const inHand = { tokens: 0, stale: 0 };
     this.#table.forEach(({ lease }) => {
-      tokens += lease.spendable(nowMs);
-      if (lease.isStale(nowMs)) stale += 1;
+      addTo(inHand, lease, nowMs);
     });
-    return { leases: this.#table.size, tokens, stale, ...this.#counts };
+    return inHand;
   }
 
   find(lo: number, hi: number): LeasedCounter | undefined {
@@ -72,18 +98,21 @@ export class HeldLeases {
 
   /** Begins a lease where it is worth its calls, or a policy asks for it. */
   leaseIfHot(asked: ResolvedLimit, lo: number, hi: number, nowMs: number): void {
-    if (!this.#leasing || this.#table.isFull) return;
+    if (!this.#leasing || this.#table.isFull || !isLeasable(asked)) return;
     const { policy } = asked.limit;
-    // A steady rate shows as up to twice as much.
-    const perSecond = this.#heat.note(lo, hi, nowMs) / 2;
-    if (perSecond < this.#options.hotPerSecond && policy.counters !== "leased") return;
-    if (!isLeasable(asked)) return;
+    const perSecond = this.#heat.note(lo, hi, nowMs);
+    if (perSecond < this.#hotNow() && policy.counters !== "leased") return;
     const allowance = allowanceOf(asked);
     if (allowance < leastAllowanceOf(policy.counters)) return;
     const leased = new LeasedCounter(asked, lo, hi, new Lease(this.#options.times, allowance, perSecond, nowMs), nowMs);
     this.#table.add(leased);
     this.#sweepLater();
     this.fetch(leased, nowMs);
+  }
+
+  /** The fewer places are left, the hotter a newcomer has to be: for whom much is asked there is one, however many lukewarm ones came before. */
+  #hotNow(): number {
+    return this.#hotPerSecond / (1 - (this.#table.size / this.#options.maxLeases) ** 8);
   }
 
   /**
@@ -102,10 +131,32 @@ export class HeldLeases {
     return true;
   }
 
-  /** Asks for more. */
+  /** Asks for more where that is due: at once, or, where it can wait, in a moment and together with others. */
   fetch(leased: LeasedCounter, nowMs: number): void {
     if (!this.#leasing || leased.gone) return;
-    void this.#call(leased, leased.lease.ask(nowMs), nowMs);
+    if (leased.lease.canWait(unhurriedMs, nowMs)) this.#gather(leased);
+    else void this.#call(leased, leased.lease.ask(nowMs), nowMs);
+  }
+
+  #gather(leased: LeasedCounter): void {
+    if (leased.gathered) return;
+    leased.gathered = true;
+    this.#gathered.push(leased);
+    this.#cancelFetches ??= this.#options.callLater(() => {
+      this.#cancelFetches = undefined;
+      this.#fetchGathered();
+    }, gatherMs);
+  }
+
+  #fetchGathered(): void {
+    const nowMs = this.#options.clock.nowMs();
+    const gathered = this.#gathered;
+    this.#gathered = [];
+    for (const leased of gathered) {
+      leased.gathered = false;
+      // It may have had to hurry meanwhile.
+      if (!leased.gone && leased.lease.isDue(nowMs)) void this.#call(leased, leased.lease.ask(nowMs), nowMs);
+    }
   }
 
   /** Ends a lease. What is on its way is waited for, and given back when it arrives. */
@@ -127,8 +178,12 @@ export class HeldLeases {
   }
 
   #call(leased: LeasedCounter, ask: LeaseAsk, askedMs: number): Promise<void> {
-    leased.calling = this.#ask(leased, ask, askedMs).finally(() => this.#countLost(leased));
-    return leased.calling;
+    const calling = this.#ask(leased, ask, askedMs).finally(() => {
+      this.#countLost(leased);
+      if (leased.calling === calling) leased.calling = undefined;
+    });
+    leased.calling = calling;
+    return calling;
   }
 
   async #ask(leased: LeasedCounter, ask: LeaseAsk, askedMs: number): Promise<void> {
@@ -169,21 +224,35 @@ export class HeldLeases {
     this.#cancelSweep ??= this.#options.callLater(() => {
       this.#cancelSweep = undefined;
       this.#sweep(this.#options.clock.nowMs());
-      if (this.#table.size > 0 && this.#leasing) this.#sweepLater();
+      if (this.#table.size > 0) this.#sweepLater();
+      else this.#endSweep();
     }, sweepEveryMs);
+  }
+
+  /** The next one begins anew. */
+  #endSweep(): void {
+    this.#cancelSweep?.();
+    this.#cancelSweep = undefined;
+    this.#sweepPart = 0;
+    this.#sweeping = { tokens: 0, stale: 0 };
+    this.#swept = undefined;
   }
 
   /** Ends leases that cooled. While the centre does not answer they stay, because they are all that there is, and it is asked. */
   #sweep(nowMs: number): void {
-    this.#sweepPart = (this.#sweepPart + 1) % sweepParts;
     let calls = 0;
     for (const leased of this.#table.part(this.#sweepPart, sweepParts)) {
       const { lease } = leased;
-      if (!lease.isCool(this.#options.coolPerSecond, nowMs)) continue;
-      if (++calls > callsTogether) return;
+      addTo(this.#sweeping, lease, nowMs);
+      if (calls >= callsTogether || !lease.isCool(this.#coolPerSecond, nowMs)) continue;
+      calls += 1;
       if (!lease.isStale(nowMs)) void this.#giveBack(leased, nowMs);
       else if (lease.isDue(nowMs)) this.fetch(leased, nowMs);
     }
+    this.#sweepPart = (this.#sweepPart + 1) % sweepParts;
+    if (this.#sweepPart !== 0) return;
+    this.#swept = this.#sweeping;
+    this.#sweeping = { tokens: 0, stale: 0 };
   }
 
   /** Gives everything back, as far as the centre answers within that time, and leases nothing any more. */
@@ -194,8 +263,9 @@ export class HeldLeases {
 
   async #giveAllBack(withinMs: number): Promise<void> {
     this.#leasing = false;
-    this.#cancelSweep?.();
-    this.#cancelSweep = undefined;
+    this.#endSweep();
+    this.#cancelFetches?.();
+    this.#cancelFetches = undefined;
     let timeIsUp = false;
     let cancel: (() => void) | undefined;
     const timer = new Promise<void>((resolve) => {
@@ -214,12 +284,21 @@ export class HeldLeases {
   }
 }
 
+function addTo(inHand: InHand, lease: Lease, nowMs: number): void {
+  inHand.tokens += lease.spendable(nowMs);
+  if (lease.isStale(nowMs)) inHand.stale += 1;
+}
+
+/** Units in hand, and leases that are over and still spent, because the centre does not answer. */
+interface InHand {
+  tokens: number;
+  stale: number;
+}
+
 /** Numbers that only grow, but for the first three. */
-export interface HeldLeasesStats {
-  /** Counters that are leased, units in hand, and leases that are over and still spent, because the centre does not answer. */
+export interface HeldLeasesStats extends Readonly<InHand> {
+  /** Counters that are leased. Of more than a thousand, `tokens` and `stale` are those of two seconds ago at most. */
   readonly leases: number;
-  readonly tokens: number;
-  readonly stale: number;
   /** Calls for leases that are over: all of them, those that were granted nothing, and those without an answer. */
   readonly fetches: number;
   readonly refused: number;

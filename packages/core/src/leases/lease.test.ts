@@ -186,6 +186,7 @@ describe("a lease", () => {
     for (let i = 0; i < 8; i++) {
       lease.ask(nowMs);
       lease.granted({ granted: 0, epoch: 1 }, nowMs);
+      lease.spend(100, nowMs);
       let pause = 0;
       while (!lease.isDue(nowMs + pause)) pause += 10;
       pauses.push(pause);
@@ -196,6 +197,51 @@ describe("a lease", () => {
     lease.granted({ granted: 20, epoch: 1 }, nowMs);
     lease.spend(20, nowMs);
     expect(lease.isDue(nowMs)).toBe(true);
+  });
+
+  it("asks again only after more and more was asked for where it was granted next to nothing, and has nothing", () => {
+    const lease = new Lease(times, 1000, 100, 0);
+    let nowMs = 0;
+    const waits: number[] = [];
+    for (let i = 0; i < 5; i++) {
+      lease.ask(nowMs);
+      lease.granted({ granted: 0, epoch: 1 }, nowMs);
+      nowMs += 10_000;
+      let asked = 0;
+      for (; !lease.isDue(nowMs); asked++) lease.spend(1, nowMs);
+      waits.push(asked);
+    }
+    expect(waits).toEqual([8, 16, 32, 64, 64]);
+    lease.ask(nowMs);
+    lease.granted({ granted: 20, epoch: 1 }, nowMs);
+    for (let i = 0; i < 20; i++) lease.spend(1, nowMs);
+    expect(lease.isDue(nowMs)).toBe(true);
+    // What is in hand is renewed in time, however little it is.
+    lease.ask(nowMs);
+    lease.granted({ granted: 1, epoch: 1 }, nowMs);
+    expect(lease.isDue(nowMs + 4999)).toBe(false);
+    expect(lease.isDue(nowMs + 5000)).toBe(true);
+  });
+
+  it("can wait for more while what may be spent lasts, and nobody lacked anything", () => {
+    const lease = holding(100);
+    // A hundred a second: of 100 the last 20 last for 200 ms.
+    lease.spend(80, 2);
+    expect(lease.canWait(100, 2)).toBe(true);
+    expect(lease.canWait(250, 2)).toBe(false);
+    lease.spend(9, 2);
+    expect(lease.canWait(100, 2)).toBe(true);
+    lease.spend(1, 2);
+    expect(lease.canWait(10, 2)).toBe(false);
+    const ended = holding(100);
+    expect(ended.canWait(100, holdMs - 1)).toBe(true);
+    expect(ended.canWait(100, holdMs)).toBe(false);
+    const lacking = holding(100);
+    expect(lacking.spend(101, 2)).toBe(false);
+    expect(lacking.canWait(100, 2)).toBe(false);
+    lacking.ask(2000);
+    lacking.granted({ granted: 50, epoch: 1 }, 2001);
+    expect(lacking.canWait(100, 2001)).toBe(true);
   });
 
   it("never tells of a unit twice, and never of more than it was granted", () => {

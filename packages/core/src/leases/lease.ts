@@ -15,11 +15,14 @@ const lowShare = 1 / 5;
 const highShare = 3 / 5;
 /**
  * Less than this is not worth a call, which costs the centre as much as some seven takes: it is not asked for. Where less is granted than this
- * and a quarter of the allowance, the next call is made a while later.
+ * and half of the allowance, the next call is made a while later: after a pause, and after so much more was asked for, twice that the
+ * next time, and so on.
  */
 const leastUseful = 16;
 const firstPauseMs = 20;
 const longestPauseMs = 1000;
+const paying = 8;
+const longestPaying = 64;
 
 /**
  * What one node holds of one counter: units that the centre has charged, to be spent here. It keeps these promises, on which the
@@ -33,7 +36,7 @@ const longestPauseMs = 1000;
  * It asks nobody and knows no clock. Who holds it sends what `ask` and `giveBack` say, and tells how that went.
  */
 export class Lease {
-  // What every decision looks at stands first and close together, in whole numbers, which need no place of their own: among fifty thousand
+  // What every decision looks at stands first and close together, in whole numbers, which need no place of their own: among a hundred thousand
   // leases each further place is one more that the processor has to wait for.
   /** In hand, and known to the centre by `#epoch`. */
   #tokens = 0;
@@ -45,7 +48,11 @@ export class Lease {
   #demand = 0;
   #demandMs: number;
   #asking = false;
+  /** Something was asked for since the last grant that was not in hand. */
+  #lacked = false;
   #notBeforeMs = 0;
+  /** Nor before so much was asked for. */
+  #notBeforeDemand = 0;
   /** So little in hand makes it time for the next call. */
   #low = 0;
   #leaseEndsMs: number;
@@ -158,10 +165,20 @@ export class Lease {
     else this.#tokens += cost;
   }
 
-  /** Whether it is time to ask for more: little is left, or the lease has ended. One call at a time. */
+  /** Whether it is time to ask for more: little is left, or the lease has ended. One call at a time, and after a poor grant a while later. */
   isDue(nowMs: number): boolean {
     if (this.#asking || nowMs < this.#notBeforeMs) return false;
-    return this.#tokens + this.#strays <= this.#low || nowMs >= this.#leaseEndsMs;
+    const inHand = this.#tokens + this.#strays;
+    if (inHand === 0 && this.#demand < this.#notBeforeDemand) return false;
+    return inHand <= this.#low || nowMs >= this.#leaseEndsMs;
+  }
+
+  /**
+   * Whether the next call can wait: nobody lacked anything, and what may be spent lasts for so long, at the rate that was seen last, and has
+   * not halved since the call was due.
+   */
+  canWait(forMs: number, nowMs: number): boolean {
+    return !this.#lacked && this.spendable(nowMs) > Math.max(this.#perMs * forMs, this.#low / 2);
   }
 
   /** Whether its time is over, and less than this a second was asked for since it was granted, or nothing for as long again. */
@@ -191,6 +208,7 @@ export class Lease {
   granted({ granted, epoch }: Pick<LeaseAnswer, "granted" | "epoch">, nowMs: number): void {
     this.#asking = false;
     this.#unanswered = false;
+    this.#lacked = false;
     this.#tokens += granted;
     this.#epoch = this.#tokens + this.#reserved + this.#spent > 0 ? epoch : 0;
     this.#holdEndsMs = Math.floor(this.#askedMs + this.#times.leaseMs + this.#times.staleMs);
@@ -201,10 +219,14 @@ export class Lease {
     const spentMeanwhile = Math.min(this.#perMs * 2 * this.#tripMs, this.#size * highShare);
     this.#low = Math.floor(Math.max(this.#size * lowShare, spentMeanwhile));
     if (granted === 0) this.#want = Math.max(Math.floor(this.#want / 2), 1);
-    if (granted >= Math.min(leastUseful, Math.ceil(this.#mostUseful / 4), this.#asked)) {
+    if (granted >= Math.min(leastUseful, Math.ceil(this.#mostUseful / 2), this.#asked)) {
       this.#pauseMs = firstPauseMs;
       this.#notBeforeMs = 0;
-    } else this.#pause(nowMs);
+      this.#notBeforeDemand = 0;
+    } else {
+      this.#pause(nowMs);
+      this.#notBeforeDemand = Math.min(Math.max(2 * this.#notBeforeDemand, paying), longestPaying);
+    }
   }
 
   /** The call was surely not carried out: what it told is still to be told. */
@@ -271,7 +293,9 @@ export class Lease {
 
   /** Less than one request takes is next to nothing, however much of the lease it is. */
   #hasTooLittle(cost: number): false {
-    if (cost <= this.#mostUseful) this.#low = Math.max(this.#low, this.tokens);
+    if (cost > this.#mostUseful) return false;
+    this.#low = Math.max(this.#low, this.tokens);
+    this.#lacked = true;
     return false;
   }
 

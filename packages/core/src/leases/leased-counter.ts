@@ -22,6 +22,8 @@ export class LeasedCounter {
   /** The call that is on its way. */
   calling: Promise<void> | undefined;
   gone = false;
+  /** It is among those that are fetched in a moment. */
+  gathered = false;
 
   constructor(asked: ResolvedLimit, lo: number, hi: number, lease: Lease, nowMs: number) {
     const { limit, windows, subject } = asked;

@@ -48,6 +48,8 @@ interface Under {
   readonly store: LeasedCounters;
   /** Lets time pass, and timers go off. */
   pass(ms: number): Promise<void>;
+  /** How many timers there are. */
+  readonly timers: () => number;
 }
 
 function open(options: LeasedCountersOptions = {}, clock = new ManualClock(conversationStartMs, 1000)): Under {
@@ -63,6 +65,7 @@ function open(options: LeasedCountersOptions = {}, clock = new ManualClock(conve
     clock,
     centre,
     store,
+    timers: () => timers.size,
     async pass(ms) {
       await settled();
       const untilMs = clock.nowMs() + ms;
@@ -170,6 +173,150 @@ describe("leased counters", () => {
     expect(asks.length).toBe(before + 1);
     expect(asks[before]?.settled?.kept).toBeGreaterThan(0);
     expect(store.stats.tokens).toBeGreaterThan(0);
+  });
+
+  it("fetch what can wait a moment later, together, and once each", async () => {
+    const limits = ["a", "b", "c"].map((subject) => pinned({}, subject));
+    const under = open();
+    const { store, centre } = under;
+    // A request every 50 ms each: of 16 tokens, the last fifth lasts for a while.
+    const askedAt: number[] = [];
+    for (let i = 0; i < 40; i++) {
+      const { asks } = centre;
+      const before = asks.length;
+      for (const limit of limits) await store.take([limit]);
+      // The first leases are begun at once.
+      if (i > 0) expect(asks.length).toBe(before);
+      await under.pass(9);
+      if (i > 0) expect(asks.length).toBe(before);
+      await under.pass(1);
+      if (asks.length > before) askedAt.push(asks.length - before);
+      await under.pass(40);
+    }
+    expect(askedAt.length).toBeGreaterThan(2);
+    expect(new Set(askedAt.slice(1))).toEqual(new Set([3]));
+    // The first request of each, before anything was in hand.
+    expect(centre.takes).toBe(3);
+  });
+
+  it("no longer wait for others with a fetch once half of the last fifth is gone", async () => {
+    const limit = pinned();
+    const under = open();
+    const { store, centre } = under;
+    for (let i = 0; i < 4; i++) {
+      await store.take([limit]);
+      await under.pass(500);
+    }
+    const { length } = centre.asks;
+    while (centre.asks.length === length && store.stats.tokens > 0) store.take([limit]);
+    expect(centre.asks).toHaveLength(length + 1);
+    expect(centre.asks[length]!.settled!.kept).toBeGreaterThan(0);
+    await under.pass(20);
+    expect(centre.asks).toHaveLength(length + 1);
+  });
+
+  it("fetch nothing any more that waits for it when everything is given back", async () => {
+    const limit = pinned();
+    const under = await leasing(limit);
+    const { store, centre } = under;
+    await under.pass(5000);
+    const timers = under.timers();
+    await store.take([limit]);
+    expect(under.timers()).toBe(timers + 1);
+    await store.drain();
+    expect(under.timers()).toBe(0);
+    const { length } = centre.asks;
+    await under.pass(1000);
+    expect(centre.asks).toHaveLength(length);
+    expect(store.stats).toMatchObject({ leases: 0, tokens: 0, lost: 0 });
+  });
+
+  it("do not fetch what was edited or given back while it waited for others", async () => {
+    const limit = pinned();
+    const under = await leasing(limit);
+    const { store, centre } = under;
+    await under.pass(5000);
+    await store.take([limit]);
+    const { tokens } = store.stats;
+    const edited = pinned({ windows: [windowOf(20_000, 1000)] });
+    await store.take([edited]);
+    await under.pass(50);
+    expect(store.stats).toMatchObject({ returned: tokens, lost: 0 });
+    // It was given back, and what was edited is leased in its own right: once each.
+    expect(centre.asks.filter(({ want }) => want === 0)).toHaveLength(1);
+    const { granted, spent, returned } = store.stats;
+    expect(store.stats.tokens).toBe(granted - spent - returned);
+  });
+
+  it("are not begun for less than pays for their calls, however short they are", async () => {
+    const limit = pinned({ counters: "auto" });
+    const under = open({ hotPerSecond: 0.1, leaseMs: 500 });
+    for (let i = 0; i < 60; i++) {
+      await under.store.take([limit]);
+      await under.pass(200);
+    }
+    expect(under.centre.asks).toEqual([]);
+    for (let i = 0; i < 60; i++) {
+      await under.store.take([limit]);
+      await under.pass(20);
+    }
+    expect(under.store.stats.leases).toBe(1);
+  });
+
+  it("keep the last places for the hottest: the fewer are left, the hotter a counter has to be", async () => {
+    const under = open({ maxLeases: 100, hotPerSecond: 2, leaseMs: 60_000, refreshMs: 60_000 });
+    const { store } = under;
+    // Two hundred subjects at four a second each.
+    const crowd = Array.from({ length: 200 }, (_, i) => pinned({ counters: "auto" }, `crowd-${i}`));
+    for (let i = 0; i < 40; i++) {
+      for (const limit of crowd) await store.take([limit]);
+      await under.pass(250);
+    }
+    const { leases } = store.stats;
+    expect(leases).toBeGreaterThan(60);
+    expect(leases).toBeLessThan(100);
+    const whale = pinned({ counters: "auto" }, "whale");
+    for (let i = 0; i < 500; i++) {
+      await store.take([whale]);
+      await under.pass(1);
+    }
+    expect(store.stats.leases).toBe(leases + 1);
+  });
+
+  it("tell of many leases what was in hand two seconds ago at most, and of few what is", async () => {
+    const under = open({ leaseMs: 60_000 });
+    const { store } = under;
+    const limits = Array.from({ length: 1200 }, (_, i) => pinned({}, `s${i}`));
+    for (const limit of limits) await store.take([limit]);
+    await settled();
+    // Before the first round is over all of them are looked at.
+    expect(store.stats.tokens).toBeGreaterThan(1200);
+    await under.pass(2500);
+    const { tokens, leases } = store.stats;
+    expect(leases).toBe(1200);
+    const balance = (): number => {
+      const { granted, spent, returned, lost } = store.stats;
+      return granted - spent - returned - lost;
+    };
+    expect(tokens).toBe(balance());
+    for (const limit of limits) await store.take([limit]);
+    expect(balance()).toBe(tokens - 1200);
+    expect(store.stats.tokens).toBe(tokens);
+    await under.pass(2000);
+    expect(store.stats.tokens).toBe(balance());
+  });
+
+  it("tell nothing of leases that were, once there are others", async () => {
+    const under = open({ leaseMs: 1000 });
+    const { store } = under;
+    const many = (name: string): ResolvedLimit[] => Array.from({ length: 1200 }, (_, i) => pinned({}, `${name}-${i}`));
+    for (const limit of many("first")) await store.take([limit]);
+    await under.pass(10_000);
+    expect(store.stats).toMatchObject({ leases: 0, tokens: 0 });
+    for (const limit of many("second")) await store.take([limit]);
+    await settled();
+    const { granted, spent, returned, lost, tokens } = store.stats;
+    expect(tokens).toBe(granted - spent - returned - lost);
   });
 
   it.each([
@@ -558,6 +705,9 @@ describe("leased counters", () => {
     ["staleMs", { staleMs: -1 }],
     ["staleMs", { leaseMs: 60_000, staleMs: 24 * 60 * 60 * 1000 }],
     ["refreshMs", { refreshMs: 0 }],
+    ["hotPerSecond", { hotPerSecond: Number.NaN }],
+    ["hotPerSecond", { hotPerSecond: -1 }],
+    ["maxLeases", { maxLeases: Number.NaN }],
   ])("refuse a %s that no centre would grant anything by", (name, options) => {
     expect(() => open(options)).toThrow(name);
   });

@@ -21,7 +21,7 @@ import { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 import { isLeasable } from "./allowance.ts";
-import { checkLeaseTimes } from "./check-lease-ask.ts";
+import { checkAtLeastZero, checkLeaseTimes } from "./check-lease-ask.ts";
 import { HeldLeases, type HeldLeasesStats } from "./held-leases.ts";
 import { isAlike, type LeasedCounter } from "./leased-counter.ts";
 import { type LocalDenial, LocalDenials } from "./local-denials.ts";
@@ -29,16 +29,20 @@ import { type LocalDenial, LocalDenials } from "./local-denials.ts";
 export interface LeasedCountersOptions {
   /** False: everything is decided at the centre, and hot keys are only watched. */
   readonly leasing?: boolean | undefined;
-  /** A lease is sized to last so long at the rate it is spent at. Absent: 5 000. */
+  /** A lease is sized to last so long at the rate it is spent at. Absent: 10 000. */
   readonly refreshMs?: number | undefined;
   /** How long after it was asked for a lease is renewed, or given back. Absent: 20 000. */
   readonly leaseMs?: number | undefined;
   /** How much longer what is in hand may be spent while the centre does not answer. Absent: 60 000. */
   readonly staleMs?: number | undefined;
-  /** From so many decisions per second on a counter is leased, and to so few it stays so. Absent: 2, and a quarter of it. */
+  /**
+   * From so many decisions per second on a counter is leased, but never from fewer than seven in the time of a lease, which would not pay for
+   * its call. Absent: 0.35.
+   */
   readonly hotPerSecond?: number | undefined;
+  /** Down to so few it stays so. Absent: a quarter of that. */
   readonly coolPerSecond?: number | undefined;
-  /** How many counters are leased at most, half a kilobyte each. Absent: 50 000. */
+  /** How many counters are leased at most, half a kilobyte each; the nearer to that, the hotter they have to be. Absent: 100 000. */
   readonly maxLeases?: number | undefined;
   /** How long a denial of the centre's is repeated here at most. Absent: 1 000; 0: every denial is the centre's own. */
   readonly maxDenialMs?: number | undefined;
@@ -82,7 +86,7 @@ interface KnownId {
  * here without asking. What the centre denied is denied here until it may be retried. Everything else is the centre's. By how much
  * a limit may be exceeded is its policy's `max_overshoot`, whatever the number of nodes; see docs/leases.md.
  *
- * Nothing runs before the first lease, and one timer at most while there are any.
+ * Nothing runs before the first lease, and two timers at most while there are any.
  */
 export class LeasedCounters implements CentralCounters {
   readonly local = false;
@@ -97,17 +101,20 @@ export class LeasedCounters implements CentralCounters {
   #one: OneOutcome | undefined;
 
   constructor(centre: CentralCounters, options: LeasedCountersOptions = {}) {
-    const { leasing = true, hotPerSecond = 2, refreshMs = 5000, leaseMs = 20_000, staleMs = 60_000 } = options;
+    const { leasing = true, hotPerSecond = 0.35, refreshMs = 10_000, leaseMs = 20_000, staleMs = 60_000 } = options;
+    const { maxLeases = 100_000 } = options;
     const times = { refreshMs, leaseMs, staleMs };
     checkLeaseTimes(times);
+    checkAtLeastZero("hotPerSecond", hotPerSecond);
+    checkAtLeastZero("maxLeases", maxLeases);
     this.#centre = centre;
     this.#clock = options.clock ?? systemClock;
     this.#held = new HeldLeases(centre, {
       leasing,
       times,
       hotPerSecond,
-      coolPerSecond: options.coolPerSecond ?? hotPerSecond / 4,
-      maxLeases: options.maxLeases ?? 50_000,
+      coolPerSecond: options.coolPerSecond,
+      maxLeases,
       clock: this.#clock,
       callLater: options.callLater ?? callLater,
     });

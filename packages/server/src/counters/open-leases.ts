@@ -19,8 +19,6 @@ export interface RunningLeases {
   drain(): Promise<void>;
 }
 
-/** A counter is let go of below this share of what makes it hot, so that it does not go to and fro. */
-const coolShare = 0.25;
 const drainWithinMs = 2_000;
 
 export function openLeases(
@@ -31,14 +29,11 @@ export function openLeases(
 ): RunningLeases {
   const { leaseMs, leaseStaleMs: staleMs, leaseHotPerSecond: hotPerSecond } = settings;
   const leasing = settings.leases === "on";
-  const store = new LeasedCounters(centre, {
-    ...{ leasing, leaseMs, staleMs, hotPerSecond, hotKeys },
-    coolPerSecond: hotPerSecond * coolShare,
-  });
+  const store = new LeasedCounters(centre, { leasing, leaseMs, staleMs, hotPerSecond, hotKeys });
   const leaseLog = createLeaseLog(log, staleMs);
   let seen: LeaseFigures | undefined;
 
-  /** Every lease is looked at for them, so they are read once in a turn of the event loop; a page of metrics asks for each. */
+  /** Read once in a turn of the event loop; a page of metrics asks for each. */
   function figures(): LeaseFigures {
     if (seen === undefined) {
       seen = store.stats;
@@ -61,8 +56,9 @@ export function openLeases(
       if (leasing) leaseLog.look(figures(), centre.ready);
     },
     async drain(): Promise<void> {
-      const { leases, tokens, returned: returnedBefore } = store.stats;
+      const { leases, granted, spent, lost, returned: returnedBefore } = store.stats;
       if (leases === 0) return;
+      const tokens = granted - spent - lost - returnedBefore;
       await store.drain(drainWithinMs);
       const returned = store.stats.returned - returnedBefore;
       if (returned < tokens) log.warn({ leases, tokens, returned }, "some leases could not be given back");

@@ -18,6 +18,12 @@ export function readWhole(text: string, least: number, most: number): Reading<nu
   return value >= least && value <= most ? right(value) : wrong(text, `a whole number from ${least} to ${most}`);
 }
 
+/** Whole or with decimals. */
+export function readNumber(text: string, least: number, most: number): Reading<number> {
+  const value = /^\d[\d_]*(\.\d+)?$/.test(text) ? Number(text.replaceAll("_", "")) : Number.NaN;
+  return value >= least && value <= most ? right(value) : wrong(text, `a number from ${least} to ${most}`);
+}
+
 const maxDrainMs = 10 * 60 * 1000;
 
 export function readDrain(text: string): Reading<number> {

@@ -78,7 +78,7 @@ describe("settings", () => {
       leases: "on",
       leaseMs: 20_000,
       leaseStaleMs: 60_000,
-      leaseHotPerSecond: 2,
+      leaseHotPerSecond: 0.35,
       hotKeyMetrics: 0,
     });
   });
@@ -141,7 +141,7 @@ describe("settings", () => {
       'SLUICE_LEASES: is "yes"; it should be one of on, off',
       'SLUICE_LEASE_TIME: is "499ms"; it should be a duration from 500ms to 1m, such as 20s',
       'SLUICE_LEASE_STALE: is "61m"; it should be a duration from 0s to 1h, such as 60s',
-      'SLUICE_LEASE_HOT: is "0"; it should be a whole number from 1 to 1000000',
+      'SLUICE_LEASE_HOT: is "0"; it should be a number from 0.01 to 1000000',
     ]);
   });
 

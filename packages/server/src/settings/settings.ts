@@ -8,6 +8,7 @@ import {
   readDuration,
   readHeaders,
   readList,
+  readNumber,
   readPort,
   readShare,
   readSwitch,
@@ -668,8 +669,8 @@ export const settingsTable: SettingsTable = {
     flag: "--lease-hot",
     value: "<number>",
     help: "how many decisions a second make a counter busy enough for a lease",
-    fallback: 2,
-    read: (text) => readWhole(text, 1, 1_000_000),
+    fallback: 0.35,
+    read: (text) => readNumber(text, 0.01, 1_000_000),
   },
   hotKeyMetrics: {
     env: "SLUICE_HOT_KEY_METRICS",
