@@ -309,11 +309,12 @@ describe("leased counters", () => {
   it("tell nothing of leases that were, once there are others", async () => {
     const under = open({ leaseMs: 1000 });
     const { store } = under;
-    const many = (name: string): ResolvedLimit[] => Array.from({ length: 1200 }, (_, i) => pinned({}, `${name}-${i}`));
-    for (const limit of many("first")) await store.take([limit]);
+    const many = (name: string, length: number): ResolvedLimit[] =>
+      Array.from({ length }, (_, i) => pinned({}, `${name}-${i}`));
+    for (const limit of many("first", 1200)) await store.take([limit]);
     await under.pass(10_000);
     expect(store.stats).toMatchObject({ leases: 0, tokens: 0 });
-    for (const limit of many("second")) await store.take([limit]);
+    for (const limit of many("second", 1500)) await store.take([limit]);
     await settled();
     const { granted, spent, returned, lost, tokens } = store.stats;
     expect(tokens).toBe(granted - spent - returned - lost);

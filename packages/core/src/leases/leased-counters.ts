@@ -42,7 +42,7 @@ export interface LeasedCountersOptions {
   readonly hotPerSecond?: number | undefined;
   /** Down to so few it stays so. Absent: a quarter of that. */
   readonly coolPerSecond?: number | undefined;
-  /** How many counters are leased at most, half a kilobyte each; the nearer to that, the hotter they have to be. Absent: 100 000. */
+  /** How many counters are leased at most, half a kilobyte each; the nearer to that, the hotter they have to be. Absent: 200 000. */
   readonly maxLeases?: number | undefined;
   /** How long a denial of the centre's is repeated here at most. Absent: 1 000; 0: every denial is the centre's own. */
   readonly maxDenialMs?: number | undefined;
@@ -102,7 +102,7 @@ export class LeasedCounters implements CentralCounters {
 
   constructor(centre: CentralCounters, options: LeasedCountersOptions = {}) {
     const { leasing = true, hotPerSecond = 0.35, refreshMs = 10_000, leaseMs = 20_000, staleMs = 60_000 } = options;
-    const { maxLeases = 100_000 } = options;
+    const { maxLeases = 200_000 } = options;
     const times = { refreshMs, leaseMs, staleMs };
     checkLeaseTimes(times);
     checkAtLeastZero("hotPerSecond", hotPerSecond);
