@@ -56,7 +56,7 @@ export class Heat {
     const shift = Math.min(passed, mostHalvings);
     let sum = 0;
     for (let i = 0; i < counts.length; i++) {
-      // Rounded up, or what is just as hot as it has to be would never seem so. From 1 on, or cells would never be empty.
+      // Rounded up, or what is just as hot as it has to be would never seem so. Only above 1, or cells would never be empty.
       const count = counts[i]!;
       const halved = (shift === 1 && count > 1 ? count + 1 : count) >>> shift;
       counts[i] = halved;
