@@ -11,6 +11,7 @@ import {
 } from "@sluice/test-servers";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
+import type { WatchOptions } from "./policies/watch-policy-files.ts";
 import { parseSettings } from "./settings/parse-settings.ts";
 import { createRecordingLog } from "./testing/recording-log.ts";
 
@@ -61,12 +62,16 @@ interface Started extends Daemon {
 }
 
 /** A daemon on the policies above, or on what is in the file already. It waits long for counters, unless told otherwise. */
-async function start(env: Record<string, string>, text: string = policies): Promise<Started> {
+async function start(
+  env: Record<string, string>,
+  text: string = policies,
+  watch: WatchOptions = { quietMs: 10, pollMs: 3_600_000 },
+): Promise<Started> {
   await save(text);
   const reading = parseSettings({ SLUICE_DEADLINE: "5s", ...env }, { httpPort: "0", grpcPort: "off", config: file });
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   const { settings } = reading;
-  const daemon = await startDaemon({ settings, log, watch: { quietMs: 10, pollMs: 3_600_000 } });
+  const daemon = await startDaemon({ settings, log, watch });
   closing.push(() => daemon.close());
   const get: Started["get"] = async (path) => {
     const response = await fetch(daemon.url + path);
@@ -395,7 +400,8 @@ describe("the runtime block of policy files", () => {
     await third.kill();
     const at = ({ host, port }: TestServer): string =>
       withRuntime(`{ mode: standalone, host: ${host}, port: ${port} }`);
-    const daemon = await start({}, at(first));
+    // Files are read only when the test asks for it, so that each attempt is the test's own.
+    const daemon = await start({}, at(first), { quietMs: 3_600_000, pollMs: 3_600_000 });
     await daemon.becomes(200);
     const ask = (): Promise<Response> => post(`${daemon.url}/v1/check`, { scope: "user", resource: "api", user: "u" });
     expect((await ask()).status).toBe(200);
@@ -421,6 +427,24 @@ describe("the runtime block of policy files", () => {
     await daemon.reload();
     expect(await (await ask()).json()).toMatchObject({ remaining: 4 });
     expect(await keysOf(third)).toHaveLength(1);
+  });
+
+  it("is applied once when a reload is requested while the watcher applies it", async () => {
+    const [first, silent] = await Promise.all([server(), server()]);
+    const at = ({ host, port }: TestServer): string =>
+      withRuntime(`{ mode: standalone, host: ${host}, port: ${port} }`);
+    const daemon = await start({}, at(first));
+    await daemon.becomes(200);
+    // A server that accepts connections and answers nothing keeps the watcher's attempt under way.
+    silent.pause();
+    await save(at(silent));
+    await expect
+      .poll(() => logged.some(({ message }) => message === "policies reloaded"), { timeout: 15_000 })
+      .toBe(true);
+    await daemon.reload();
+    expect(logged.filter(({ level }) => level === "error")).toMatchObject([
+      { fields: { from: first.url, to: silent.url } },
+    ]);
   });
 
   it("yields to settings, and says what of it has no effect", async () => {

@@ -170,6 +170,8 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
   const access = node === undefined ? known : node.watch(known);
   let accepting = true;
   let reloader: PolicyReloader | undefined;
+  /** How often counter servers were compared with the policy files, and the comparison under way, if any. */
+  let refreshes = 0;
   let refreshing: Promise<void> | undefined;
   const service = createService({
     limiter,
@@ -218,6 +220,14 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     return refused === undefined ? { state: "current", problems: [] } : { state: "stale", problems: refused.problems };
   }
 
+  function refreshCounters(): void {
+    refreshes += 1;
+    const refresh = counters.refresh(runtime).finally(() => {
+      if (refreshing === refresh) refreshing = undefined;
+    });
+    refreshing = refresh;
+  }
+
   async function close(): Promise<void> {
     accepting = false;
     // Load balancers see /readyz fail and send their requests elsewhere before connections do fail.
@@ -249,7 +259,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
       const { digest } = taken;
       origin = { source: "files", digest, takenUpMs: digest === origin.digest ? origin.takenUpMs : Date.now() };
       runtime = parsed.runtime;
-      refreshing = counters.refresh(runtime);
+      refreshCounters();
       keep(taken);
     };
     if (files !== undefined) keep(files);
@@ -271,9 +281,11 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     storeAt: openedStore?.store.where,
     firstToken: node?.firstToken,
     async reload(): Promise<void> {
-      refreshing = undefined;
+      // A change that the file watcher found first is applied once: a refresh under way is joined, not repeated.
+      const [before, underWay] = [refreshes, refreshing];
       await reloader?.reload();
-      await (refreshing ?? counters.refresh(runtime));
+      if (refreshes === before && underWay === undefined) refreshCounters();
+      await refreshing;
       await Promise.all([access.reload(), transports.reload(), node?.look()]);
     },
     close: () => (closing ??= close()),
