@@ -51,19 +51,19 @@ export function resolveLocal({ limits, candidates, asked }: Resolution): LocalRe
  */
 function resolveReadable(
   to: ResolvedLimit[],
-  { policy: { localLimits }, path }: Candidate,
+  { policy: { localLimits }, paths }: Candidate,
   asked: Asked,
   cost: number,
   group: number,
 ): CompiledLimit | undefined {
   const before = to.length;
   try {
-    return resolveLimits(to, localLimits, asked, path, cost, group);
+    return resolveLimits(to, localLimits, asked, paths, cost, group);
   } catch {
     to.length = before;
     const names = Object.keys(asked.dimensions).filter((name) => isReadable(asked, name));
     const dimensions = Object.fromEntries(names.map((name) => [name, asked.dimensions[name]!]));
-    return resolveLimits(to, localLimits, { ...asked, dimensions }, path, cost, group);
+    return resolveLimits(to, localLimits, { ...asked, dimensions }, paths, cost, group);
   }
 }
 

@@ -99,8 +99,8 @@ export interface Candidates {
 
 export interface Candidate {
   readonly policy: CompiledPolicy;
-  /** The form of the path that it matches. */
-  readonly path: string;
+  /** The readings of the path that lead to it, the normal form first if it is one of them: one for nearly every request. */
+  readonly paths: readonly string[];
   /** False for a policy that only some readings of the path lead to: it may limit, and exempts from nothing. */
   readonly certain: boolean;
 }

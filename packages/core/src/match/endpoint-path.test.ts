@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { normalizeEndpoint, otherReadings } from "./endpoint-path.ts";
+import { maxReadings, normalizeEndpoint, otherReadings } from "./endpoint-path.ts";
 
 const anyText = fc
   .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 8 })
@@ -80,6 +80,13 @@ describe("normalizeEndpoint", () => {
     ["/x/%252e%252e/y", "/x/%2e%2e/y", "encoded twice, decoded once"],
     ["/a%3Fb", "/a?b", "an encoded question mark is part of the name"],
     ["/a%23b", "/a#b", "an encoded hash is part of the name"],
+    ["/caf\u00c3\u00a9", "/café", "UTF-8 as Node hands it out, a character for each byte"],
+    ["/CAF\u00c3\u0089", "/café", "a capital of it, whose second byte looks like a control character"],
+    ["/caf\u00c3%A9", "/café", "half of it escaped"],
+    ["/caf%C3\u00a9", "/café", "the other half escaped"],
+    ["/café/日本", "/café/日本", "text that is no longer bytes"],
+    ["/\u00c3\u0028", "/ã(", "bytes that are not UTF-8"],
+    ["/v1/login.", "/v1/login.", "a dot at the end of a name"],
   ])("%j is %j: %s", (raw, expected) => {
     expect(normalizeEndpoint(raw)).toBe(expected);
   });
@@ -182,6 +189,23 @@ describe("otherReadings", () => {
     ["/files\\a%2Fb", "/files/a%2fb", "a backslash that separates beside an encoded slash that does not"],
     ["/files/%2F", "/files/%2f", "a name that is a slash"],
     ["http://h%2F/files/a%2Fb", "/files/a%2fb", "the absolute form"],
+    ["//public/v1/login", "/v1/login", "public is a host"],
+    ["///public/v1/login", "/v1/login", "public is a host behind any number of slashes"],
+    ["/\\public/v1/login", "/v1/login", "public is a host behind a backslash as well"],
+    ["//public/../x/../v1", "/../x/../v1", "a host, and dots left alone behind it"],
+    ["http:///public/v1/login", "/v1/login", "public is the host of the absolute form"],
+    ["x:/v1/login", "/v1/login", "a scheme without a host"],
+    ["/v1//../login", "/v1/login", ".. takes back the empty segment"],
+    ["/v1/orders/../../public/x", "/v1/orders/../../public/x", "dots left alone"],
+    ["/v1/orders/%2e%2e/%2E./public/x", "/v1/orders/../../public/x", "encoded dots left alone"],
+    ["/v1/orders/%2e%2e/..", "/v1/orders", "dots resolved before they are decoded"],
+    ["/files//x", "/files//x", "an empty name"],
+    ["/files/", "/files/", "an empty name at the end"],
+    ["/files/%00", "/files/\0", "a control character kept"],
+    ["/x#/../v1/login", "/v1/login", "a hash that begins no fragment"],
+    ["/v1/login;x/y", "/v1/login", "a semicolon that begins the query"],
+    ["/v1/login.", "/v1/login", "dots at the end passed over"],
+    ["/v1/login%20%2e", "/v1/login", "spaces and dots at the end passed over"],
   ])("of %j include %j: %s", (raw, expected) => {
     expect(otherReadings(raw)).toContain(expected);
     expect(otherReadings(raw)).not.toContain(normalizeEndpoint(raw));
@@ -194,7 +218,28 @@ describe("otherReadings", () => {
     },
   );
 
-  it("are never more than seven", () => {
-    expect(otherReadings("/a%2Fb\\c;d%5Ce%3Bf/g").length).toBeLessThanOrEqual(7);
+  const trick = fc.constantFrom(
+    ..."/,//,\\,.,..,%2e,%2f,%5c,%3b,;,#,?,%00,%20,a,//h,http:/,http://,%c3,\u00c3,\u00a9".split(","),
+  );
+
+  it("are never more than the bound, and are found in bounded time or refused", () => {
+    fc.assert(
+      fc.property(fc.array(trick, { maxLength: 60 }), (pieces) => {
+        const raw = pieces.join("");
+        const readings = [normalizeEndpoint(raw), ...otherReadings(raw)];
+        expect(new Set(readings).size).toBe(readings.length);
+        expect(readings.length).toBeLessThanOrEqual(maxReadings);
+        for (const reading of readings) expect(reading).toMatch(/^\//);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("are refused where a long path has very many", () => {
+    const hostile = `//h${"/a;b\\c/..%2fd;e%5c../%2e%2e//".repeat(140)}#/..`;
+    expect(() => otherReadings(hostile)).toThrow(/dimensions\.endpoint can be read in too many ways/);
+    // Long ones with a trick or two are not.
+    for (const path of [`//${"a/".repeat(2000)}`, `/${"a/../".repeat(800)}`, `/x/${"%2F".repeat(1300)}`])
+      expect(otherReadings(path).length).toBeGreaterThan(0);
   });
 });

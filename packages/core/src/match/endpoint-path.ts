@@ -1,54 +1,156 @@
+import { SluiceError } from "../errors.ts";
+
 /** No server takes a longer path; what comes after is not looked at. */
 const maxConsidered = 8192;
 
 /**
  * The one form in which endpoints are compared, so that no way of writing a path leads past a limit. Query, fragment,
  * scheme and authority are dropped, escapes decoded once, `\` and encoded slashes taken for slashes, `;parameters` and
- * control characters removed, empty and dot segments resolved, the trailing slash dropped, letters lowered. Escapes that
- * are not UTF-8 stay as they are. A text that is normal already comes back as the same string.
+ * control characters removed, empty and dot segments resolved, the trailing slash dropped, letters lowered. UTF-8 is read as
+ * such, escaped or as bytes; what is not UTF-8 stays as it is. A text that is normal already comes back as the same string.
  */
 export function normalizeEndpoint(raw: string): string {
   if (isNormal(raw)) return raw;
-  return resolvePath(decodeEscapes(findPath(raw), true), true, true);
+  return normalForm(findTarget(raw));
 }
 
+function normalForm({ path, isBytes }: Target): string {
+  const decoded = decodeEscapes(path, isBytes, true).replace(controls, "").toLowerCase();
+  return joinSegments(resolveDots(splitPath(decoded, true, true).filter(isNamed)).filter(isNamed));
+}
+
+/** No path has more readings than this, its normal form included: the sum of what `otherReadings` may add. */
+export const maxReadings = 106;
+
+/** What all readings of a path may be long together: sixteen times the longest path, or all 106 of one with 600 characters. */
+const maxReadingsLength = 65_536;
+
 /**
- * Every other way in which some server would read the path. To one an encoded slash is an ordinary character, to another
- * a backslash is, or a `;`: `/files/a%2Fb` may be one name under `/files`. Empty for nearly every path.
+ * Every other way in which some server would read the path. Servers disagree about encoded slashes, backslashes, semicolons
+ * and control characters, about resolving dot segments, and whether empty segments go before that, and about `//`, behind
+ * which some look for a host. A reading keeps the empty segments that its server keeps: `/files//x`, `/files/x/`. Empty for
+ * nearly every path. Throws `invalid_request` for one that is long and can be read in very many ways, which no client that
+ * means well sends: what it would take to look at all of them is what an attacker is after.
  */
 export function otherReadings(raw: string): readonly string[] {
   if (isNormal(raw)) return [];
-  const path = findPath(raw);
-  const either = [true, false];
-  const only = [true];
-  const readings = new Set<string>();
-  for (const decodesSeparators of /%(?:2f|5c|3b)/i.test(path) ? either : only) {
-    const decoded = decodeEscapes(path, decodesSeparators);
-    for (const splitsAtBackslash of decoded.includes("\\") ? either : only) {
-      for (const dropsParameters of decoded.includes(";") ? either : only) {
-        readings.add(resolvePath(decoded, splitsAtBackslash, dropsParameters));
-      }
-    }
+  const target = findTarget(raw);
+  const { path, isBytes } = target;
+  const readings = new Readings();
+  const read = (text: string | undefined, ways: readonly Way[]): void => {
+    if (text !== undefined) addReadings(readings, text, isBytes, ways);
+  };
+  read(path, everyWay);
+  // Whatever parses an address to find a host in it leaves parameters where they are.
+  read(target.behindHost, withParameters);
+  read(target.behindScheme, plainWays);
+  read(target.withFragment, plainWays);
+  // To some routers the first semicolon begins the query.
+  if (path.includes(";")) read(path.slice(0, path.indexOf(";")), [asWritten]);
+  // Caddy passes over dots and spaces at the end, as Windows does.
+  const trimmed = trimEnd(path);
+  if (trimmed !== path) read(trimmed, plainWays);
+  // A proxy may resolve the dots that are written as dots, and leave the encoded ones to the server behind it.
+  if (/%2e/i.test(path)) {
+    const named = splitPath(path, false, false).filter(isNamed);
+    if (named.some(isDots)) read(joinSegments(resolveDots(named)), plainWays);
   }
-  readings.delete(normalizeEndpoint(raw));
-  return [...readings];
+  return readings.except(normalForm(target));
+}
+
+/** Readings, each once. What is found again is work as well. */
+class Readings {
+  readonly #found = new Set<string>();
+  #length = 0;
+
+  add(segments: readonly string[]): void {
+    const reading = joinSegments(segments);
+    this.#length += reading.length;
+    if (this.#length > maxReadingsLength) throw tooAmbiguous();
+    this.#found.add(reading);
+  }
+
+  except(normal: string): readonly string[] {
+    this.#found.delete(normal);
+    return [...this.#found];
+  }
+}
+
+function tooAmbiguous(): SluiceError {
+  const message = "can be read in too many ways for its length, by what servers make of its slashes, dots and escapes";
+  return new SluiceError("invalid_request", `dimensions.endpoint ${message}`, [
+    { path: ["dimensions", "endpoint"], message },
+  ]);
+}
+
+/** A reading as the normal form would have it: `/files//x/` is `/files/x`. */
+export function withoutEmptySegments(reading: string): string {
+  return joinSegments(splitPath(reading, false, false).filter(isNamed));
+}
+
+/** How a server takes a path apart. */
+interface Way {
+  readonly decodesSeparators: boolean;
+  readonly splitsAtBackslash: boolean;
+  readonly dropsParameters: boolean;
+}
+
+const either: readonly boolean[] = [true, false];
+const everyWay: readonly Way[] = either.flatMap((decodesSeparators) =>
+  either.flatMap((splitsAtBackslash) =>
+    either.map((dropsParameters) => ({ decodesSeparators, splitsAtBackslash, dropsParameters })),
+  ),
+);
+const withParameters: readonly Way[] = everyWay.filter(({ dropsParameters }) => !dropsParameters);
+/** Routers compare the path as it was sent, or decode the whole of it first. */
+const plainWays: readonly Way[] = withParameters.filter(({ splitsAtBackslash }) => !splitsAtBackslash);
+const asWritten: Way = plainWays.find(({ decodesSeparators }) => !decodesSeparators)!;
+
+/** Adds at most five readings for each way. */
+function addReadings(readings: Readings, path: string, isBytes: boolean, ways: readonly Way[]): void {
+  const hasEncoded = /%(?:2f|5c|3b)/i.test(path);
+  const decodedBy = new Map<boolean, string>();
+  const splits = new Set<string>();
+  for (const way of ways) {
+    const decodesSeparators = hasEncoded && way.decodesSeparators;
+    const decoded = decodedBy.get(decodesSeparators) ?? decodeEscapes(path, isBytes, decodesSeparators).toLowerCase();
+    decodedBy.set(decodesSeparators, decoded);
+    // What is not in the path cannot be read in two ways.
+    const splitsAtBackslash = way.splitsAtBackslash && decoded.includes("\\");
+    const dropsParameters = way.dropsParameters && decoded.includes(";");
+    const split = `${decodesSeparators} ${splitsAtBackslash} ${dropsParameters}`;
+    if (splits.has(split)) continue;
+    splits.add(split);
+    addResolutions(readings, splitPath(decoded, splitsAtBackslash, dropsParameters));
+  }
+}
+
+/** Dot segments left alone, or resolved before or after empty segments are dropped, if they are dropped at all. */
+function addResolutions(readings: Readings, segments: readonly string[]): void {
+  const named = segments.filter(isNamed);
+  readings.add(segments);
+  readings.add(named);
+  if (!named.some(isDots)) return;
+  const kept = resolveDots(segments);
+  readings.add(kept);
+  readings.add(kept.filter(isNamed));
+  readings.add(resolveDots(named).filter(isNamed));
 }
 
 const slash = 0x2f;
-const backslash = 0x5c;
-const semicolon = 0x3b;
 const dot = 0x2e;
-const percent = 0x25;
 
 /** Which codes mean themselves in a path: printable ASCII but capitals and `% ? # ; \\`. Other letters may have a lower case. */
 const plain: Uint8Array = Uint8Array.from({ length: 128 }, (_, code) =>
   code > 0x20 && code < 0x7f && !/[A-Z%?#;\\]/.test(String.fromCharCode(code)) ? 1 : 0,
 );
 
-/** One look at each character and no allocation: nearly every request is written in normal form. */
+/** One look at each character and no allocation: nearly every request is written in normal form, and read in one way. */
 function isNormal(raw: string): boolean {
   const { length } = raw;
-  if (length > maxConsidered || raw.charCodeAt(0) !== slash || raw.charCodeAt(length - 1) === slash) return raw === "/";
+  if (length > maxConsidered || raw.charCodeAt(0) !== slash) return false;
+  const last = raw.charCodeAt(length - 1);
+  if (last === slash || last === dot) return length === 1;
   let previous = 0;
   for (let at = 0; at < length; at++) {
     const code = raw.charCodeAt(at);
@@ -65,57 +167,114 @@ function isDotSegment(raw: string, at: number): boolean {
   return end === raw.length || raw.charCodeAt(end) === slash;
 }
 
-/** The raw path: without control characters, query, fragment, and `http://host` where the request names it. */
-function findPath(raw: string): string {
-  const considered = removeControls(raw.length > maxConsidered ? raw.slice(0, maxConsidered) : raw);
-  const path = /^[^?#]*/.exec(considered)![0];
-  const origin = /^[a-z][a-z0-9+.-]*:\/\/[^/\\]*/i.exec(path);
-  return origin === null ? path : path.slice(origin[0].length);
+/** What a request names, in the ways in which servers find the path in it. */
+interface Target {
+  readonly path: string;
+  /** Behind `//host`, or behind the host of an address that has more or fewer slashes than two before it. */
+  readonly behindHost: string | undefined;
+  /** Behind `x:` where a single slash follows. */
+  readonly behindScheme: string | undefined;
+  /** Where `#` is a character like any other. */
+  readonly withFragment: string | undefined;
+  /** Whether each character stands for a byte, as in what Node hands out of a request. */
+  readonly isBytes: boolean;
 }
 
-function removeControls(text: string): string {
-  return text.replace(/\p{Cc}+/gu, "");
+function findTarget(raw: string): Target {
+  const considered = (raw.length > maxConsidered ? raw.slice(0, maxConsidered) : raw).replace(asciiControls, "");
+  const isBytes = /[\x80-\xff]/.test(considered) && !/[\u0100-\uffff]/.test(considered);
+  const withFragment = /^[^?]*/.exec(considered)![0];
+  const target = /^[^#]*/.exec(withFragment)![0];
+  const path = target.replace(origin, "");
+  const scheme = /^[a-z][a-z0-9+.-]*:(?=[/\\])/i.exec(target)?.[0] ?? "";
+  const behindHost = target.slice(scheme.length).replace(scheme === "" ? /^[/\\]{2,}[^/\\]*/ : /^[/\\]+[^/\\]*/, "");
+  return {
+    path,
+    behindHost: behindHost === target || behindHost === path ? undefined : behindHost,
+    behindScheme: scheme !== "" && path === target ? target.slice(scheme.length) : undefined,
+    withFragment: withFragment === target ? undefined : withFragment.replace(origin, ""),
+    isBytes,
+  };
 }
 
-function resolvePath(path: string, splitsAtBackslash: boolean, dropsParameters: boolean): string {
-  const segments: string[] = [];
-  for (const written of path.split(splitsAtBackslash ? /[/\\]/ : "/")) {
-    const parametersAt = dropsParameters ? written.indexOf(";") : -1;
-    const segment = parametersAt === -1 ? written : written.slice(0, parametersAt);
-    if (segment === "..") segments.pop();
-    else if (segment !== "" && segment !== ".") segments.push(segment);
+const origin = /^[a-z][a-z0-9+.-]*:\/\/[^/\\]*/i;
+
+const controls = /\p{Cc}+/gu;
+/** No server passes these on; those beyond ASCII may be bytes of UTF-8. */
+const asciiControls = /[^\P{Cc}\x80-\x9f]+/gu;
+
+/** Step by step: a pattern that looks for the end from everywhere takes time by the square of the length. */
+function trimEnd(path: string): string {
+  let end = path.length;
+  for (;;) {
+    const last = /(?:[. ]|%2e|%20)$/i.exec(path.slice(Math.max(end - 3, 0), end))?.[0];
+    if (last === undefined) return path.slice(0, end);
+    end -= last.length;
   }
-  return `/${segments.join("/")}`.toLowerCase();
+}
+
+function splitPath(path: string, splitsAtBackslash: boolean, dropsParameters: boolean): readonly string[] {
+  const segments = path.split(splitsAtBackslash ? /[/\\]/ : "/");
+  if (segments[0] === "" && segments.length > 1) segments.shift();
+  return dropsParameters ? segments.map((segment) => segment.replace(/;.*/s, "")) : segments;
+}
+
+/** Without `.` and `..`, and what `..` takes back, also where that is an empty segment. */
+function resolveDots(segments: readonly string[]): readonly string[] {
+  const resolved: string[] = [];
+  for (const segment of segments) {
+    if (segment === "..") resolved.pop();
+    else if (segment !== ".") resolved.push(segment);
+  }
+  // `/a/b/..` is the folder `/a/`.
+  if (isDots(segments.at(-1) ?? "")) resolved.push("");
+  return resolved;
+}
+
+function isNamed(segment: string): boolean {
+  return segment !== "";
+}
+
+function isDots(segment: string): boolean {
+  return segment === "." || segment === "..";
+}
+
+function joinSegments(segments: readonly string[]): string {
+  return `/${segments.join("/")}`;
 }
 
 /** Decodes `%XX` once. What is not UTF-8, and encoded separators that are ordinary characters, stay as written. */
-function decodeEscapes(path: string, decodesSeparators: boolean): string {
-  let at = path.indexOf("%");
-  if (at === -1) return path;
-  let decoded = "";
-  let copiedTo = 0;
-  while (at !== -1) {
-    const codePoint = decodeCodePoint(path, at);
-    const isSeparator = codePoint === slash || codePoint === backslash || codePoint === semicolon;
-    const end = at + 3 * utf8Length(codePoint);
-    if (codePoint !== -1 && (decodesSeparators || !isSeparator)) {
-      decoded += path.slice(copiedTo, at) + String.fromCodePoint(codePoint);
-      copiedTo = end;
-    }
-    at = path.indexOf("%", codePoint === -1 ? at + 1 : end);
-  }
-  return removeControls(decoded + path.slice(copiedTo));
+function decodeEscapes(path: string, isBytes: boolean, decodesSeparators: boolean): string {
+  if (!isBytes && !path.includes("%")) return path;
+  const beyondAscii = isBytes ? /(?:%[89a-f][0-9a-f]|[\x80-\xff])+/gi : /(?:%[89a-f][0-9a-f])+/gi;
+  return path
+    .replace(beyondAscii, decodeUtf8)
+    .replace(decodesSeparators ? /%[0-7][0-9a-f]/gi : /%(?!2f|5c|3b)[0-7][0-9a-f]/gi, (written) =>
+      String.fromCharCode(Number.parseInt(written.slice(1), 16)),
+    );
 }
 
-/** The code point whose UTF-8 bytes are written as escapes from `at` on, or -1. Overlong forms and surrogates are not UTF-8. */
-function decodeCodePoint(path: string, at: number): number {
-  const first = decodeByte(path, at);
-  if (first < 0x80) return first;
+/** Decodes bytes beyond ASCII, each written as `%XX` or as the character with that code. */
+function decodeUtf8(written: string): string {
+  const units = written.match(/%..|[^%]/g)!;
+  const bytes = units.map((unit) => (unit.length === 3 ? Number.parseInt(unit.slice(1), 16) : unit.charCodeAt(0)));
+  let decoded = "";
+  for (let at = 0; at < bytes.length; ) {
+    const codePoint = decodeCodePoint(bytes, at);
+    decoded += codePoint === -1 ? units[at]! : String.fromCodePoint(codePoint);
+    at += codePoint === -1 ? 1 : utf8Length(codePoint);
+  }
+  return decoded;
+}
+
+/** The code point whose UTF-8 begins at `at`, or -1. Overlong forms and surrogates are not UTF-8. */
+function decodeCodePoint(bytes: readonly number[], at: number): number {
+  const first = bytes[at]!;
   const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
   if (first < 0xc2 || first > 0xf4) return -1;
   let codePoint = first & (0x7f >> length);
   for (let index = 1; index < length; index++) {
-    const next = decodeByte(path, at + 3 * index);
+    const next = bytes[at + index] ?? 0;
     if ((next & 0xc0) !== 0x80) return -1;
     codePoint = (codePoint << 6) | (next & 0x3f);
   }
@@ -124,19 +283,5 @@ function decodeCodePoint(path: string, at: number): number {
 }
 
 function utf8Length(codePoint: number): number {
-  return codePoint < 0x80 ? 1 : codePoint < 0x800 ? 2 : codePoint < 0x10000 ? 3 : 4;
-}
-
-/** The byte that `%XX` at `at` stands for, or -1. */
-function decodeByte(path: string, at: number): number {
-  if (path.charCodeAt(at) !== percent) return -1;
-  const high = hexDigit(path.charCodeAt(at + 1));
-  const low = hexDigit(path.charCodeAt(at + 2));
-  return high === -1 || low === -1 ? -1 : (high << 4) | low;
-}
-
-function hexDigit(code: number): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30;
-  const lower = code | 0x20;
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
+  return codePoint < 0x800 ? 2 : codePoint < 0x10000 ? 3 : 4;
 }

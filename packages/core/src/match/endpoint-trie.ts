@@ -31,7 +31,7 @@ export class EndpointTrie<T> {
     return node.here.value;
   }
 
-  /** Every value whose pattern matches a path in normal form. */
+  /** Every value whose pattern matches a reading of a path. An empty segment that was kept is a name like any other to `*`. */
   find(path: string): T[] {
     const found: T[] = [];
     walk(this.#root, segmentsOf(path), 0, found);
@@ -56,6 +56,11 @@ function walk<T>(node: Node<T>, segments: readonly string[], depth: number, foun
   const segment = segments[depth];
   if (segment === undefined) {
     if (node.here !== undefined) found.push(node.here.value);
+    return;
+  }
+  // A slash at the end says nothing where there is a pattern without it. Else it begins an empty name, as in some routers.
+  if (segment === "" && depth === segments.length - 1 && node.here !== undefined) {
+    found.push(node.here.value);
     return;
   }
   const literal = node.literals.get(segment);

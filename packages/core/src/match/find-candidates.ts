@@ -38,10 +38,10 @@ function findCandidates(
 ): Candidates {
   const list: Candidate[] = [];
   let aside = noPolicies;
-  for (const { bucket, path, certain } of match.found) {
+  for (const { bucket, paths, certain } of match.found) {
     const addIfItApplies = (policy: CompiledPolicy): void => {
       const why = whyNot(policy, dimensions, epochMs);
-      if (why === undefined) list.push({ policy, path, certain });
+      if (why === undefined) list.push({ policy, paths, certain });
       else if (why === "trial") aside = [...aside, policy];
     };
     bucket.policies.forEach(addIfItApplies);
@@ -54,7 +54,7 @@ function findCandidates(
   }
   // A policy in shadow mode must change nothing, and so does not keep the fallback from applying.
   if (snapshot.fallback !== undefined && !list.some(({ policy, certain }) => policy.enforced && certain)) {
-    list.push({ policy: snapshot.fallback, path: match.path ?? "/", certain: true });
+    list.push({ policy: snapshot.fallback, paths: match.readings, certain: true });
   }
   return withoutReplaced(list, aside);
 }
@@ -78,9 +78,8 @@ export function namedCandidates(
   if (missing.length > 0) {
     throw new SluiceError("policy_not_found", missing.map((one) => one.message).join("; "), missing);
   }
-  const path = match.path ?? "/";
   return withoutReplaced(
-    [...policies].map((policy) => ({ policy, path, certain: true })),
+    [...policies].map((policy) => ({ policy, paths: match.readings, certain: true })),
     noPolicies,
   );
 }
@@ -149,6 +148,7 @@ export function onlyLimitOf(list: readonly Candidate[]): CompiledLimit | undefin
     policy.costs === undefined &&
     limit?.source.by.length === 1 &&
     limit.segments[0] === -1 &&
+    (limit.source.by[0] !== "endpoint" || list[0]!.paths.length === 1) &&
     limit.source.missing === "share" &&
     !limit.blockable &&
     limit.windows.length === 1 &&

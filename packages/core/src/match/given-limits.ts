@@ -26,7 +26,7 @@ export function onlyGivenLimit(limits: readonly GivenLimit[]): CompiledLimit | u
 function givenOf(limit: GivenLimit): Given {
   let given = compiled.get(limit);
   if (given === undefined) {
-    const candidate: Candidate = { policy: compileGiven(limit), path: "/", certain: true };
+    const candidate: Candidate = { policy: compileGiven(limit), paths: ["/"], certain: true };
     given = { candidate, onlyLimit: onlyLimitOf([candidate]) };
     compiled.set(limit, given);
   }

@@ -2,6 +2,7 @@ import type { ResolvedLimit } from "../counters/counter-store.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
 import { joinSubject } from "../subject/join-subject.ts";
 import type { CompiledLimit, CompiledWindow } from "./compiled.ts";
+import { withoutEmptySegments } from "./endpoint-path.ts";
 import { segmentsOf } from "./endpoint-trie.ts";
 import { findWindows, type KnownSubjects } from "./find-windows.ts";
 
@@ -43,32 +44,51 @@ class AskedLimit implements ResolvedLimit {
 }
 
 /**
- * Adds what the limits of a policy come to. Gives back the limit that denies the request for a dimension that it lacks,
- * if there is one; then nothing is added.
+ * Adds what the limits of a policy come to. One that counts by the path counts every reading that leads to the policy: else
+ * each `//x/login` would have a counter to itself that reaches the same `/login`. Gives back the limit that denies the request
+ * for a dimension that it lacks, if there is one; then nothing is added.
  */
 export function resolveLimits(
   to: ResolvedLimit[],
   limits: readonly CompiledLimit[],
   { dimensions, ipv6PrefixBits, known, epochMs }: Asked,
-  path: string,
+  paths: readonly string[],
   cost: number,
   group: number,
 ): CompiledLimit | undefined {
   const before = to.length;
   for (const limit of limits) {
-    const values = valuesOf(limit, dimensions, path, ipv6PrefixBits);
-    if (limit.source.missing === "share" || !values.includes("")) {
-      const windows =
-        known !== undefined || limit.tiers.size > 0
-          ? findWindows(limit, values, rawDimension(dimensions, "tier"), known, epochMs)
-          : limit.windows;
-      to.push(new AskedLimit(limit, windows, joinSubject(values), cost, group));
-    } else if (limit.source.missing === "deny") {
-      to.length = before;
-      return limit;
+    const readings = paths.length > 1 && countsByPath(limit) ? paths.length : 1;
+    const subjects = readings > 1 ? new Set<string>() : undefined;
+    for (let i = 0; i < readings; i++) {
+      const path = paths[i]!;
+      if (i > 0 && !hasSegments(limit, path)) continue;
+      const values = valuesOf(limit, dimensions, path, readings > 1, ipv6PrefixBits);
+      if (limit.source.missing === "share" || !values.includes("")) {
+        const subject = joinSubject(values);
+        if (subjects?.has(subject)) continue;
+        subjects?.add(subject);
+        const windows =
+          known !== undefined || limit.tiers.size > 0
+            ? findWindows(limit, values, rawDimension(dimensions, "tier"), known, epochMs)
+            : limit.windows;
+        to.push(new AskedLimit(limit, windows, subject, cost, group));
+      } else if (limit.source.missing === "deny") {
+        to.length = before;
+        return limit;
+      }
     }
   }
   return undefined;
+}
+
+function countsByPath({ source: { by }, segments }: CompiledLimit): boolean {
+  return by.includes("endpoint") || segments.some((segment) => segment >= 0);
+}
+
+/** Always, unless the policy was asked for by name. */
+function hasSegments({ segments }: CompiledLimit, path: string): boolean {
+  return Math.max(...segments) < segmentsOf(path).length;
 }
 
 /** The values of the limit's dimensions; "" for one that is missing. */
@@ -76,12 +96,17 @@ function valuesOf(
   limit: CompiledLimit,
   dimensions: Asked["dimensions"],
   path: string,
+  isAmbiguous: boolean,
   ipv6PrefixBits: number,
 ): string[] {
   const { by } = limit.source;
   const values: string[] = [];
   for (let i = 0; i < by.length; i++) {
     const segment = limit.segments[i]!;
+    if (segment < 0 && isAmbiguous && by[i] === "endpoint") {
+      values.push(withoutEmptySegments(path));
+      continue;
+    }
     // A policy that was asked for by name need not match the path, and then takes what it is given.
     const fromPath = segment < 0 ? undefined : segmentsOf(path)[segment];
     values.push(fromPath ?? readDimension(dimensions, by[i]!, ipv6PrefixBits));

@@ -86,6 +86,70 @@ describe("matching", () => {
     expect(limiter.checkSync(user("u", { endpoint: "/files/a%2Fb" })).allowed).toBe(false);
   });
 
+  it("holds a path to the limit of every reading, and exempts it only where all agree", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "login", match: { endpoint: "/v1/login" }, limits: [{ windows: "1/h" }] },
+        { id: "orders", match: { endpoint: "/v1/orders/**" }, limits: [{ windows: "1/h" }] },
+        { id: "public", match: { endpoint: "/public/**" }, unlimited: true, replaces: ["login", "orders"] },
+      ],
+      default: "none",
+    });
+    for (const endpoint of ["/v1/login", "/v1/orders"])
+      expect(limiter.checkSync({ dimensions: { endpoint } }).allowed).toBe(true);
+    for (const endpoint of [
+      "//public/v1/login",
+      "/v1//../login",
+      "/v1/orders/../../public/x",
+      "/v1/orders/%2e%2e/%2e%2e/public/x",
+    ])
+      expect(limiter.checkSync({ dimensions: { endpoint } }), endpoint).toMatchObject({ allowed: false });
+    for (const endpoint of ["/public/x", "/public//x", "/public/x/", "/public/a/../x", "/public/%C3%A9"])
+      expect(limiter.checkSync({ dimensions: { endpoint } }), endpoint).toMatchObject({ reason: "unlimited" });
+  });
+
+  it("counts every reading of a path where a limit is by endpoint or by {param}: none is another counter to the app", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "each", limits: [{ by: "endpoint", windows: "2/h" }] },
+        {
+          id: "tenant",
+          match: { endpoint: "/t/{tenant}/login/**" },
+          limits: [{ by: ["tenant"], windows: "1/h" }],
+        },
+      ],
+    });
+    const allowed = (endpoint: string, policies?: string[]): boolean =>
+      limiter.checkSync({ dimensions: { endpoint }, policies }).allowed;
+    expect([allowed("//a/v1/login"), allowed("//b/v1/login"), allowed("//c/v1/login")]).toEqual([true, true, false]);
+    expect([allowed("/v1/login"), allowed("/a/v1/login")]).toEqual([false, true]);
+    expect(allowed("//d/v1/login", ["each"])).toBe(false);
+    expect([allowed("/t/a/login/../../../t/b/login"), allowed("/t/a/login"), allowed("/t/b/login")]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+  });
+
+  it("takes a slash at the end for an empty name only where no pattern does without it", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "list", match: { endpoint: "/files" }, limits: [{ windows: "1/h" }] },
+        { id: "file", match: { endpoint: "/files/*" }, limits: [{ windows: "9/h" }] },
+        { id: "item", match: { endpoint: "/items/{item}" }, limits: [{ windows: "1/h" }] },
+      ],
+      default: "none",
+    });
+    const check = (endpoint: string) => limiter.checkSync({ dimensions: { endpoint } });
+    expect([check("/files/").policy, check("/files/").policy]).toEqual(["list", "list"]);
+    expect(check("/files/x").remaining).toBe(8);
+    expect([check("/items").reason, check("/items/").policy, check("/items/").allowed]).toEqual([
+      "unlimited",
+      "item",
+      false,
+    ]);
+  });
+
   it("asks every policy that matches", () => {
     const { limiter } = open({
       policies: [

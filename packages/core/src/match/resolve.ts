@@ -20,7 +20,7 @@ export class Resolution {
   readonly refusals: readonly Refusal[];
   /** Policies that apply, and do not limit this request because their allow list names it. */
   readonly exempting: readonly CompiledPolicy[];
-  /** The policies that apply, each with the form of the path that it matches. */
+  /** The policies that apply, each with the readings of the path that lead to it. */
   readonly candidates: readonly Candidate[];
   /** Versions on trial that match as well, for other subjects than this one. */
   readonly aside: readonly CompiledPolicy[];
@@ -88,7 +88,7 @@ export function resolve(
   let refusals: Refusal[] | undefined;
   let exempting: CompiledPolicy[] | undefined;
   for (let i = 0; i < list.length; i++) {
-    const { policy, path, certain } = list[i]!;
+    const { policy, paths, certain } = list[i]!;
     if (policy.deny.length > 0 && isOnAny(policy.deny, dimensions, match.readings)) {
       refusals ??= [];
       refusals.push({ policy, reason: "deny_list", scope: undefined });
@@ -101,7 +101,7 @@ export function resolve(
     }
     const cost = costOf(policy, request, match);
     const group = policy.enforced ? 0 : i + 1;
-    const lacking = resolveLimits(limits, policy.limits, asked, path, cost, group);
+    const lacking = resolveLimits(limits, policy.limits, asked, paths, cost, group);
     if (lacking === undefined) continue;
     refusals ??= [];
     refusals.push({ policy, reason: "missing_dimension", scope: lacking.scope });

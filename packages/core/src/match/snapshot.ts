@@ -16,11 +16,11 @@ export interface PolicyBucket {
 
 export interface FoundBucket {
   readonly bucket: PolicyBucket;
-  /** The form of the path that led there. */
-  readonly path: string;
+  /** The readings that lead there, the normal form first if it is one of them. */
+  readonly paths: readonly string[];
   /**
-   * False where only some ways to read the endpoint lead there. Servers differ in how they read an encoded slash, so the
-   * limits of every reading hold, and only those exemptions that all of them agree on.
+   * False where only some ways to read the endpoint lead there. Servers differ in how they read an encoded slash or a dot
+   * segment, so the limits of every reading hold, and only those exemptions that all of them agree on.
    */
   readonly certain: boolean;
 }
@@ -98,8 +98,9 @@ export class Snapshot {
   }
 }
 
-/** Longer endpoints are not remembered, so that nobody fills the memory with them. */
+/** Longer endpoints are not remembered, nor those with many readings, so that no client fills the memory with them. */
 const maxRememberedLength = 256;
+const maxRememberedReadings = 8;
 const maxRemembered = 4096;
 
 class DomainIndex {
@@ -133,14 +134,14 @@ class DomainIndex {
       this.#withoutEndpoint ??= createMatch(
         undefined,
         ["/"],
-        [{ bucket: this.#anyEndpoint, path: "/", certain: true }],
+        [{ bucket: this.#anyEndpoint, paths: ["/"], certain: true }],
       );
       return this.#withoutEndpoint;
     }
     const recent = this.#recent.get(endpoint);
     if (recent !== undefined) return recent;
     const match = this.#older.get(endpoint) ?? this.#find(endpoint);
-    if (endpoint.length <= maxRememberedLength) {
+    if (endpoint.length <= maxRememberedLength && match.readings.length <= maxRememberedReadings) {
       if (this.#recent.size >= maxRemembered) {
         this.#older = this.#recent;
         this.#recent = new Map();
@@ -153,16 +154,17 @@ class DomainIndex {
   #find(endpoint: string): EndpointMatch {
     const path = normalizeEndpoint(endpoint);
     const readings = [path, ...otherReadings(endpoint)];
-    const bucketsOf = readings.map((reading) => this.#endpoints.find(reading));
-    const found: FoundBucket[] = [];
-    for (const [i, reading] of readings.entries()) {
-      for (const bucket of bucketsOf[i]!) {
-        if (found.some((one) => one.bucket === bucket)) continue;
-        const certain = bucketsOf.every((buckets) => buckets.includes(bucket));
-        found.push({ bucket, path: reading, certain });
+    const pathsTo = new Map<PolicyBucket, string[]>();
+    for (const reading of readings) {
+      for (const bucket of this.#endpoints.find(reading)) {
+        const paths = pathsTo.get(bucket);
+        if (paths === undefined) pathsTo.set(bucket, [reading]);
+        else paths.push(reading);
       }
     }
-    found.push({ bucket: this.#anyEndpoint, path, certain: true });
+    const found: FoundBucket[] = [];
+    for (const [bucket, paths] of pathsTo) found.push({ bucket, paths, certain: paths.length === readings.length });
+    found.push({ bucket: this.#anyEndpoint, paths: readings, certain: true });
     return createMatch(path, readings, found);
   }
 }

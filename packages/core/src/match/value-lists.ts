@@ -24,9 +24,15 @@ export function isSurelyOnAny(
   readings: readonly string[],
 ): boolean {
   return lists.some((list) => {
-    if (list.kind === "texts" && list.dimension === "endpoint") return readings.every((path) => list.texts.has(path));
+    if (list.kind === "texts" && list.dimension === "endpoint")
+      return readings.every((path) => list.texts.has(withoutLastSlash(path)));
     return isOn(list, dimensions);
   });
+}
+
+/** A slash at the end says nothing. */
+function withoutLastSlash(path: string): string {
+  return path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
 }
 
 function isOn(list: ValueList, dimensions: Dimensions): boolean {

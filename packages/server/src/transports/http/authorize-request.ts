@@ -143,9 +143,12 @@ function readText(text: string, problem: (message: string) => void): string | un
   return undefined;
 }
 
-/** What all its spellings have in common is for the limiter to find; the query is no part of it, and may be long. */
+/**
+ * What all its spellings have in common is for the limiter to find; the query is no part of it, and may be long. A `#` is left
+ * to the limiter as well: to some servers what follows is part of the path.
+ */
 function readPath(uri: string, problem: (message: string) => void): string | undefined {
-  return readText(uri.replace(/[?#].*$/s, ""), problem);
+  return readText(uri.replace(/\?.*$/s, ""), problem);
 }
 
 function readMethod(text: string, problem: (message: string) => void): string | undefined {

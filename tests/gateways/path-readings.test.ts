@@ -1,0 +1,152 @@
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { startCaddy, startNginx } from "@sluice/test-servers";
+import { createLimiter } from "sluice";
+import { parsePolicyText } from "sluice/policy-text";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { everyEnvoy, forwardByEnvoy } from "./envoy-paths.ts";
+import { readExample, startSluice } from "./gateway-under-test.ts";
+import recorded from "./go-paths/generated/readings.json" with { type: "json" };
+import { byPath, type PathReader, sendTarget, startReaders } from "./path-readers.ts";
+import { type LimitedRoute, limitedRoutes, listSpellings } from "./path-spellings.ts";
+
+const policies = fileURLToPath(new URL("path-policies.yaml", import.meta.url));
+const spellings = listSpellings();
+const limiter = createLimiter({ policies: parsePolicyText(readFileSync(policies, "utf8")).policySet });
+
+/** Which limits Sluice holds a request to that names this target. */
+async function limitsOn(target: string): Promise<readonly string[]> {
+  const { policies: found } = await limiter.explain({ dimensions: { endpoint: target } });
+  return found.filter(({ applies }) => applies).map(({ policy }) => policy);
+}
+
+type RouteOf = (target: string) => Promise<LimitedRoute | undefined>;
+
+/** Spellings that reach a limited route past its limit. */
+async function findEvasions(targets: Iterable<string>, routeOf: RouteOf) {
+  const evasions: string[] = [];
+  let reached = 0;
+  await forEach(targets, async (target) => {
+    const route = await routeOf(target);
+    if (route === undefined) return;
+    reached += 1;
+    if (!(await limitsOn(target)).includes(route)) evasions.push(`${JSON.stringify(target)} runs ${route}`);
+  });
+  return { evasions, reached };
+}
+
+/** Eight at a time: each may be a connection. */
+async function forEach(targets: Iterable<string>, go: (target: string) => Promise<void>): Promise<void> {
+  const waiting = [...targets];
+  const work = async (): Promise<void> => {
+    for (let target = waiting.pop(); target !== undefined; target = waiting.pop()) await go(target);
+  };
+  await Promise.all(Array.from({ length: 8 }, work));
+}
+
+describe("the readings of a path", () => {
+  let readers: readonly PathReader[];
+
+  beforeAll(async () => {
+    readers = await startReaders();
+  });
+
+  afterAll(() => Promise.all(readers.map((reader) => reader.close())));
+
+  it("include where real servers and routers take the same request line", async () => {
+    expect(spellings.length).toBeGreaterThan(500);
+    for (const { name, routeOf } of readers) {
+      const { evasions, reached } = await findEvasions(spellings, routeOf);
+      expect(evasions, name).toEqual([]);
+      // A reader that finds nothing proves nothing.
+      expect(reached, name).toBeGreaterThan(20);
+    }
+  }, 60_000);
+
+  it("include where Go's net/http takes it, as recorded", async () => {
+    const readings = recorded.readings as Readonly<Record<string, readonly [string, string] | null>>;
+    expect(Object.keys(readings), recorded.regenerate).toEqual(spellings);
+    const byMux = await findEvasions(spellings, async (target) => (readings[target]?.[0] || undefined) as LimitedRoute);
+    const byText = await findEvasions(spellings, async (target) => byPath(readings[target]?.[1] ?? ""));
+    expect([byMux.evasions, byText.evasions]).toEqual([[], []]);
+    expect(Math.min(byMux.reached, byText.reached)).toBeGreaterThan(20);
+  });
+
+  it("include where a model of Envoy takes it, and where servers behind it take what it passes on", async () => {
+    const behind = readers.filter(({ name }) => /new URL|Express, newest|Fastify/.test(name));
+    expect(behind).toHaveLength(3);
+    const forwarded = new Set<string>();
+    for (const settings of everyEnvoy) {
+      for (const target of spellings) {
+        const path = forwardByEnvoy(target, settings);
+        if (path !== undefined) forwarded.add(path);
+      }
+    }
+    for (const routeOf of [async (path: string) => byPath(path), ...behind.map((reader) => reader.routeOf)]) {
+      const { evasions, reached } = await findEvasions(forwarded, routeOf);
+      expect(evasions).toEqual([]);
+      expect(reached).toBeGreaterThan(20);
+    }
+  }, 60_000);
+
+  it.each([
+    ["nginx", "nginx.conf", (configFor: (port: number) => string) => startNginx({ httpFor: configFor })],
+    ["Caddy", "Caddyfile", (configFor: (port: number) => string) => startCaddy({ sitesFor: configFor })],
+  ] as const)(
+    "leave no way past a limit through %s as it is shipped",
+    async (_name, file, start) => {
+      const app = await startRawApp();
+      const sluice = await startSluice(policies);
+      const example = await readExample(file);
+      const gateway = await start((port) =>
+        example({ sluice: sluice.address, app: `127.0.0.1:${app.port}`, gateway: `127.0.0.1:${port}` }).replace(
+          // Caddy serves the hosts that it is told of, and requests here name this one.
+          /^http:\/\/127\.0\.0\.1:(\d+) \{/m,
+          "http://127.0.0.1:$1, http://h:$1 {",
+        ),
+      );
+      try {
+        for (const route of Object.values(limitedRoutes)) {
+          const path = encodeURI(route.replace(/\{\w+\}|\*\*/, "7"));
+          expect(await sendTarget(gateway.port, path)).toMatch(/^HTTP\/1\.1 200 /);
+          expect(await sendTarget(gateway.port, path)).toMatch(/^HTTP\/1\.1 429 /);
+        }
+        app.targets.clear();
+        await forEach(spellings, async (target) => void (await sendTarget(gateway.port, target)));
+        // The limits are used up, so whatever reached the app must be on no limited route, whoever reads it.
+        expect(app.targets.size).toBeGreaterThan(20);
+        for (const { name, routeOf } of readers) {
+          await forEach(app.targets, async (target) => {
+            expect(await routeOf(target), `${name} reads ${JSON.stringify(target)}`).toBeUndefined();
+          });
+        }
+      } finally {
+        await gateway.close();
+        await sluice.close();
+        await app.close();
+      }
+    },
+    60_000,
+  );
+});
+
+/** An app that takes any bytes for a request, and remembers what it was asked for. */
+async function startRawApp() {
+  const targets = new Set<string>();
+  const server = createServer((socket) => {
+    socket.setEncoding("latin1").on("error", () => {});
+    socket.on("data", (text: string) => {
+      targets.add(/^\S+ (.*) HTTP\/1\.[01]\r\n/.exec(text)?.[1] ?? "");
+      socket.end("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const close = async (): Promise<void> => {
+    server.close();
+    await once(server, "close");
+  };
+  return { port: (server.address() as AddressInfo).port, targets, close };
+}
