@@ -1,5 +1,5 @@
 import { type CheckRequest, findClientIp, maxCost, maxDimensionLength, maxNamedPolicies, type Problem } from "sluice";
-import type { RequestHeaders } from "./exchange.ts";
+import type { HttpRequest, RequestHeaders } from "./exchange.ts";
 
 /** A sub-request of a gateway, understood. */
 export interface AuthorizeRequest {
@@ -22,8 +22,7 @@ export const authorizeParameters: Readonly<Record<string, string>> = {
 
 /** Reads a sub-request: who asks from headers, what is asked of whom from the parameters. Reads on after a problem. */
 export function readAuthorizeRequest(
-  url: string,
-  headers: RequestHeaders,
+  { url, headers, rawHeaders }: Pick<HttpRequest, "url" | "headers" | "rawHeaders">,
   dimensionHeaders: Readonly<Record<string, string>> = {},
 ): AuthorizeRequest {
   const queryAt = url.indexOf("?");
@@ -31,7 +30,7 @@ export function readAuthorizeRequest(
   const queryProblems: Problem[] = [];
   const headerProblems: Problem[] = [];
   const { denyAs403, ...asked } = readQuery(query, queryProblems);
-  const dimensions = readDimensions(headers, dimensionHeaders, headerProblems);
+  const dimensions = readDimensions(headers, rawHeaders, dimensionHeaders, headerProblems);
   refuseClientsQuery(query, headers, headerProblems);
   return { check: { ...asked, dimensions }, denyAs403, headerProblems, queryProblems };
 }
@@ -95,6 +94,7 @@ const usualHeaders = {
 
 function readDimensions(
   headers: RequestHeaders,
+  rawHeaders: readonly string[],
   configured: Readonly<Record<string, string>>,
   problems: Problem[],
 ): Readonly<Record<string, string>> {
@@ -103,6 +103,9 @@ function readDimensions(
     const text = textOf(headers, header);
     if (text === undefined) return;
     const problem = (message: string): void => void problems.push({ path: [header], message });
+    // Of two lines one is the client's, and joined they are neither's. A list goes on in the next line.
+    if (header !== "x-forwarded-for" && countLines(rawHeaders, header) > 1)
+      problem("must be sent once; let the gateway write it in place of what its client sent");
     const value = (readers[dimension] ?? readText)(text, problem);
     if (value !== undefined && value !== "") dimensions[dimension] = value;
   };
@@ -135,6 +138,15 @@ function textOf(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   const text = typeof value === "string" ? value : value?.join(", ");
   return text === undefined || text.trim() === "" ? undefined : text.trim();
+}
+
+function countLines(rawHeaders: readonly string[], name: string): number {
+  let lines = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const written = rawHeaders[i]!;
+    if (written.length === name.length && written.toLowerCase() === name) lines += 1;
+  }
+  return lines;
 }
 
 function readText(text: string, problem: (message: string) => void): string | undefined {

@@ -13,6 +13,8 @@ export interface HttpRequest {
   readonly yaml: string | undefined;
   readonly bodyBytes: number;
   readonly headers: RequestHeaders;
+  /** Names and values in turn, line by line: `headers` joins lines of the same name. */
+  readonly rawHeaders: readonly string[];
   readonly caller: Caller;
   /** The connection that it came by. */
   readonly socket: { readonly remoteAddress?: string | undefined };

@@ -137,6 +137,7 @@ export async function createRouteServer<Context extends Service, R extends Route
           yaml: buffer === undefined || type !== "yaml" ? undefined : parseTextBody(buffer),
           bodyBytes: buffer?.length ?? 0,
           headers: raw.headers,
+          rawHeaders: raw.rawHeaders,
           caller,
           socket: raw.socket,
         };

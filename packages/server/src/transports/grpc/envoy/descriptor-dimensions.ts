@@ -18,7 +18,8 @@ export function joinEntries(domain: string, entries: readonly DescriptorEntry[])
 /**
  * A descriptor's entries as dimensions, for policies that are not written as descriptors. A key that is there again is
  * `key.2`, `key.3`, … Envoy lets pass what is refused, so that no value is: one that is too long for a dimension is counted by
- * its digest, and an `ip` that is none is missing.
+ * its digest, and an `ip` that is none is missing. Only a path cannot be cut, because what is behind the cut may lead to
+ * another route: the answer to one that is too long to be looked at is a denial.
  */
 export function dimensionsOf(entries: readonly DescriptorEntry[]): Readonly<Record<string, string>> {
   const dimensions: Record<string, string> = Object.create(null);
@@ -33,7 +34,7 @@ export function dimensionsOf(entries: readonly DescriptorEntry[]): Readonly<Reco
 
 function boundedValue(key: string, value: string): string {
   if (value.length <= maxDimensionLength) return value;
-  return key === "endpoint" ? value.slice(0, maxDimensionLength) : digestOf(value);
+  return key === "endpoint" ? value.replace(/\?.*$/s, "") : digestOf(value);
 }
 
 function digestOf(text: string): string {

@@ -577,13 +577,25 @@ describe("domains without descriptors", () => {
     expect((await ask(setting, other)).overallCode).toBe(OK);
   });
 
-  it("match endpoints that are too long by how they begin", async () => {
-    const file = `policies: [{ id: p, domain: d, match: { endpoint: /files/** }, limits: [{ by: [user], windows: [1/h] }], on_failure: open }]\ndefault: none`;
-    const setting = await open({ files: [file] });
-    const asked = { domain: "d", descriptors: descriptors(`user=u|endpoint=/files/${"x".repeat(5_000)}`) };
+  it("match endpoints by their path, however long the query is", async () => {
+    const setting = await open({ files: [files] });
+    const asked = { domain: "d", descriptors: descriptors(`user=u|endpoint=/files/7?q=${"x".repeat(5_000)}`) };
     expect((await ask(setting, asked)).overallCode).toBe(OK);
     expect((await ask(setting, asked)).overallCode).toBe(OVER_LIMIT);
   });
+
+  it.each([
+    ["too long", `/public/${"x".repeat(5_000)}/../../files/7`],
+    ["to be read in too many ways", `//h${"/a;b\\c/..%2fd;e%5c../%2e%2e//".repeat(140)}`],
+  ])("deny an endpoint that is %s: an error Envoy would let pass", async (_how, path) => {
+    const setting = await open({ files: [files] });
+    const asked = { domain: "d", descriptors: descriptors(`user=u|endpoint=${path}`) };
+    expect(await ask(setting, asked)).toMatchObject({ overallCode: OVER_LIMIT, statuses: [{ code: OVER_LIMIT }] });
+    const looking = { ...asked, descriptors: asked.descriptors.map((one) => ({ ...one, hitsAddend: 0 })) };
+    expect((await ask(setting, looking)).overallCode).toBe(OVER_LIMIT);
+  });
+
+  const files = `policies: [{ id: p, domain: d, match: { endpoint: /files/** }, limits: [{ by: [user], windows: [1/h] }], on_failure: open }]\ndefault: none`;
 });
 
 describe("policies that are replaced while a request is under way", () => {

@@ -6,6 +6,7 @@ import {
 } from "@sluice/protocol/envoy";
 import { type CheckRequest, type Decision, SluiceError, StoreUnavailable } from "sluice";
 import { whenDecided } from "../../../service/decide.ts";
+import { isUnreadablePath } from "../../../service/is-unreadable-path.ts";
 import type { Service } from "../../../service/service.ts";
 import { type DescriptorCheck, type DescriptorPlan, planRequest } from "./plan-request.ts";
 import { renderLimitHeaders } from "./render-limit-headers.ts";
@@ -23,12 +24,35 @@ type Asked = Pick<Service, "decide" | "limiter">;
 /**
  * Answers Envoy's question, whichever way it came. All descriptors of a request are decided together: all of them are
  * charged, or none is. Throws `invalid_request` for what is no such question, `overloaded`, and `store_unavailable` where the
- * counters are away and a policy fails closed: never an answer that says it does not know, which Envoy would let pass.
+ * counters are away and a policy fails closed: never an answer that says it does not know, which Envoy would let pass. A path
+ * that cannot be looked at is over the limit for the same reason.
  */
 export function shouldRateLimit(
   request: RateLimitRequest,
   service: Asked,
-  { headers = false, deadlineMs }: ShouldRateLimitOptions = {},
+  options: ShouldRateLimitOptions = {},
+): RateLimitResponse | Promise<RateLimitResponse> {
+  const deny = (error: unknown): RateLimitResponse => {
+    if (!isUnreadablePath(error)) throw error;
+    const over = { code: Code.OVER_LIMIT, limitRemaining: 0 };
+    return respond(
+      Code.OVER_LIMIT,
+      request.descriptors.map(() => over),
+      options.headers === true,
+    );
+  };
+  try {
+    const answer = answerRequest(request, service, options);
+    return answer instanceof Promise ? answer.catch(deny) : answer;
+  } catch (error) {
+    return deny(error);
+  }
+}
+
+function answerRequest(
+  request: RateLimitRequest,
+  service: Asked,
+  { headers = false, deadlineMs }: ShouldRateLimitOptions,
 ): RateLimitResponse | Promise<RateLimitResponse> {
   const asked = plan(request, service);
   const { checks } = asked;

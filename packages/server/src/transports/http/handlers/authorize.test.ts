@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { createLimiter } from "sluice";
 import { failingCounters } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -43,6 +44,20 @@ async function ask(headers: Sent, query = "", method = "GET", url = server.url):
   const response = await fetch(`${url}/v1/authorize${query}`, { method, headers });
   const text = await response.text();
   return { status: response.status, headers: response.headers, text, body: text === "" ? {} : JSON.parse(text) };
+}
+
+/** Header lines as they are, each character a byte, which no client of HTTP would send so. */
+function sendLines(url: string, lines: readonly string[], query = ""): Promise<string> {
+  const { hostname, port } = new URL(url);
+  const request = [`GET /v1/authorize${query} HTTP/1.1`, "Host: h", "Connection: close", ...lines, "", ""].join("\r\n");
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname, () => socket.write(Buffer.from(request, "latin1")));
+    let answer = "";
+    socket.setEncoding("latin1").on("data", (text: string) => {
+      answer += text;
+    });
+    socket.on("error", reject).on("close", () => resolve(answer));
+  });
 }
 
 const orders = (): Sent => ({ "x-user-id": user, "x-original-uri": "/v1/orders/7?page=2" });
@@ -122,6 +137,57 @@ describe("the headers of a gateway", () => {
     expect((await ask(login())).status).toBe(204);
     for (const uri of ["//login", "/x/../login", "/LOGIN/", "/%6cogin", "/login?x=1", "/login#x", "http://a/login"])
       expect((await ask({ ...login(), "x-original-uri": uri })).status, uri).toBe(429);
+  });
+
+  it("tell the path of every server that may read it, and as UTF-8 where it is that", async () => {
+    const cafe = {
+      policies: [{ id: "cafe", match: { endpoint: "/café" }, limits: [{ windows: ["1/h"] }] }],
+      default: "none",
+    };
+    const other = await startHttp(createLimiter({ policies: cafe }));
+    try {
+      const statusOf = async (path: string): Promise<string> =>
+        (await sendLines(other.url, [`X-Original-URI: ${path}`])).slice(9, 12);
+      expect(await statusOf("/caf%C3%A9")).toBe("204");
+      for (const path of [
+        "/caf\u00c3\u00a9",
+        "/CAF\u00c3\u0089",
+        "/caf\u00c3%a9",
+        "//x/caf\u00c3\u00a9",
+        "/x#/../caf%C3%A9",
+      ])
+        expect(await statusOf(path), path).toBe("429");
+    } finally {
+      await other.close();
+    }
+  });
+
+  it.each([
+    ["x-original-uri", ["X-Original-URI: /free", "X-Original-URI: /login"]],
+    ["x-forwarded-uri", ["X-Forwarded-Uri: /login", "x-forwarded-uri: /login"]],
+    ["x-real-ip", ["X-Real-IP: 192.0.2.1", "X-Real-IP: 192.0.2.2"]],
+    ["x-user-id", ["X-User-Id: a", "X-User-Id: b"]],
+  ])("are refused where there are two of one: %s", async (header, lines) => {
+    expect(await sendLines(server.url, lines)).toMatch(new RegExp(`^HTTP/1.1 400 .*${header} must be sent once`, "s"));
+    expect(await sendLines(server.url, lines, "?deny=403")).toMatch(/^HTTP\/1.1 403 .*x-sluice-status: 400/is);
+  });
+
+  it("may go on in a second line where they are a list of addresses", async () => {
+    const lines = [
+      "X-Original-URI: /login",
+      "X-Original-Method: POST",
+      "X-Forwarded-For: 1.2.3.4",
+      `X-Forwarded-For: ${ip}`,
+    ];
+    expect(await sendLines(server.url, lines)).toMatch(/^HTTP\/1.1 204 /);
+    expect((await ask(login())).status).toBe(429);
+  });
+
+  it("are refused, and not left without an answer, for a path that can be read in too many ways", async () => {
+    const headers = { "x-original-uri": `//h${"/a;b\\c/..%2fd;e%5c../%2e%2e//".repeat(130)}` };
+    expect((await ask(headers)).status).toBe(400);
+    const as403 = await ask(headers, "?deny=403");
+    expect([as403.status, as403.headers.get("x-sluice-status")]).toEqual([403, "400"]);
   });
 
   it("count who is last in X-Forwarded-For, since all before may be made up", async () => {

@@ -1,5 +1,6 @@
 import { type Decision, type Problem, renderHeaders, SluiceError } from "sluice";
 import { whenDecided } from "../../../service/decide.ts";
+import { isUnreadablePath } from "../../../service/is-unreadable-path.ts";
 import { answerDecision } from "../answer-decision.ts";
 import { readAuthorizeRequest } from "../authorize-request.ts";
 import { errorResponse, renderError } from "../errors.ts";
@@ -7,22 +8,30 @@ import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 
 /**
  * GET /v1/authorize: whether a gateway may let a request of its own pass on: 204, or why not. Where only a 403 is passed on
- * (`deny=403`), every refusal is one. That holds for a header of the client's that cannot be read, too: else a client could
+ * (`deny=403`), every refusal is one. That holds for a header or a path of the client's that cannot be read, too: else a client could
  * make the question fail, and a gateway that lets requests pass when it has no answer would let it pass.
  */
 export function authorize(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
-  const asked = readAuthorizeRequest(request.url, request.headers, context.authorizeDimensions);
+  const asked = readAuthorizeRequest(request, context.authorizeDimensions);
   const { check, denyAs403, headerProblems, queryProblems } = asked;
   if (queryProblems.length > 0) throw invalid("parameters of the sub-request", queryProblems);
   if (headerProblems.length > 0) {
     const response = errorResponse(renderError(invalid("headers of the sub-request", headerProblems)));
     return denyAs403 ? deniedAs403(response) : response;
   }
-  return whenDecided(context.decide.one(check), (decision) => {
-    if (decision.allowed) return allowed(decision);
-    const response = answerDecision(decision, context);
-    return denyAs403 ? deniedAs403(response) : response;
-  });
+  const refuse = (response: HttpResponse): HttpResponse => (denyAs403 ? deniedAs403(response) : response);
+  const refuseUnreadable = (error: unknown): HttpResponse => {
+    if (!isUnreadablePath(error)) throw error;
+    return refuse(errorResponse(renderError(error)));
+  };
+  try {
+    const answer = whenDecided(context.decide.one(check), (decision) =>
+      decision.allowed ? allowed(decision) : refuse(answerDecision(decision, context)),
+    );
+    return answer instanceof Promise ? answer.catch(refuseUnreadable) : answer;
+  } catch (error) {
+    return refuseUnreadable(error);
+  }
 }
 
 function allowed(decision: Decision): HttpResponse {
