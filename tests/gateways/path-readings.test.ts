@@ -8,13 +8,21 @@ import { parsePolicyText } from "sluice/policy-text";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { everyEnvoy, forwardByEnvoy } from "./envoy-paths.ts";
 import { readExample, startSluice } from "./gateway-under-test.ts";
-import recorded from "./go-paths/generated/readings.json" with { type: "json" };
 import { byPath, type PathReader, sendTarget, startReaders } from "./path-readers.ts";
 import { type LimitedRoute, limitedRoutes, listSpellings } from "./path-spellings.ts";
 
 const policies = fileURLToPath(new URL("path-policies.yaml", import.meta.url));
 const spellings = listSpellings();
+const recorded = JSON.parse(
+  readFileSync(new URL("go-paths/generated/readings.json", import.meta.url), "utf8"),
+) as RecordedReadings;
 const limiter = createLimiter({ policies: parsePolicyText(readFileSync(policies, "utf8")).policySet });
+
+/** What go-paths/main.go writes: by target the route that a ServeMux runs and the path that a handler sees. */
+interface RecordedReadings {
+  readonly regenerate: string;
+  readonly readings: Readonly<Record<string, readonly [route: string, path: string] | null>>;
+}
 
 /** Which limits Sluice holds a request to that names this target. */
 async function limitsOn(target: string): Promise<readonly string[]> {
@@ -66,8 +74,8 @@ describe("the readings of a path", () => {
   }, 60_000);
 
   it("include where Go's net/http takes it, as recorded", async () => {
-    const readings = recorded.readings as Readonly<Record<string, readonly string[] | null>>;
-    expect(Object.keys(readings), recorded.regenerate).toEqual(spellings);
+    const { readings, regenerate } = recorded;
+    expect(Object.keys(readings), regenerate).toEqual(spellings);
     const byMux = await findEvasions(spellings, async (target) => (readings[target]?.[0] || undefined) as LimitedRoute);
     const byText = await findEvasions(spellings, async (target) => byPath(readings[target]?.[1] ?? ""));
     expect([byMux.evasions, byText.evasions]).toEqual([[], []]);
