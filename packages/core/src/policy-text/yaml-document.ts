@@ -9,15 +9,14 @@ import {
   LineCounter,
   type Node,
   parseDocument,
-  visit,
   type YAMLError,
   type YAMLMap,
 } from "yaml";
 import type { Problem } from "../errors.ts";
-import { isAboutKey, type Path } from "../shape/reading.ts";
+import { isAboutKey, maxProblems, type Path } from "../shape/reading.ts";
+import { expandDocument, isMergeKey } from "./expand-document.ts";
 
 export const maxTextLength: number = 4 * 1024 * 1024;
-const maxAliases = 1_000;
 
 /** A parsed text: its contents as plain data, and where each part of them stands. */
 export interface YamlDocument {
@@ -54,21 +53,21 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
       message: whySyntaxIsWrong(error),
       place: placeAt(error.pos[0]),
     });
-    const circular = findCircularAlias(document);
-    if (circular !== undefined) {
-      const place = placeAt(circular.range?.[0] ?? 0);
-      return unparsed(file, `uses the anchor ${circular.source} inside of itself`, place);
-    }
-    const finder = new OffsetFinder(document);
-    const doubles = findDoubleKeys(document).map(({ key, offset }): Problem => {
+    const expanded = expandDocument(document);
+    // What is wrong with the syntax explains the rest.
+    if (expanded.kind === "refused" && document.errors.length === 0)
+      return unparsed(file, expanded.message, placeAt(expanded.offset));
+    const { contents, targets, doubles: found } = expanded.kind === "refused" ? nothingExpanded : expanded;
+    const finder = new OffsetFinder(document, targets);
+    const doubles = found.slice(0, maxProblems).map(({ key, offset }): Problem => {
       const message = `has the key ${key} twice in one object; write it once`;
       return { path: [], message, place: placeAt(offset) };
     });
     return {
       // After a key that is there twice the rest can be read all the same.
-      contents: document.errors.length === 0 ? document.toJS({ maxAliasCount: maxAliases }) : undefined,
-      problems: onePerLine([...document.errors.map(problemOf), ...doubles]),
-      warnings: document.warnings.map(problemOf),
+      contents: document.errors.length === 0 ? contents : undefined,
+      problems: onePerLine([...document.errors.slice(0, maxProblems).map(problemOf), ...doubles]),
+      warnings: document.warnings.slice(0, maxProblems).map(problemOf),
       withPlace: (problem) =>
         problem.place === undefined
           ? { ...problem, place: placeAt(finder.find(problem.path, isAboutKey(problem))) }
@@ -79,6 +78,8 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
     return unparsed(file, whyUnreadable(error));
   }
 }
+
+const nothingExpanded = { contents: undefined, targets: new Map<Alias, Node>(), doubles: [] };
 
 function whySyntaxIsWrong({ message }: YAMLError): string {
   if (/call stack/.test(message)) return tooDeep;
@@ -91,42 +92,7 @@ function onePerLine(problems: readonly Problem[]): readonly Problem[] {
   return problems.filter(({ place }) => lines.size < lines.add(place?.line).size);
 }
 
-/** Keys that are there twice in one object: all but the first of each. */
-function findDoubleKeys(document: Document): readonly { readonly key: string; readonly offset: number }[] {
-  const doubles: { readonly key: string; readonly offset: number }[] = [];
-  visit(document, {
-    Map(_key, { items }) {
-      const keys = new Set<unknown>();
-      for (const { key } of items) {
-        if (!isScalar(key)) continue;
-        const name = (key.source ?? String(key.value)).slice(0, 64);
-        if (keys.has(key.value)) doubles.push({ key: name, offset: key.range?.[0] ?? 0 });
-        keys.add(key.value);
-      }
-    },
-  });
-  return doubles;
-}
-
 const tooDeep = "is nested too deeply to be read";
-
-/** An alias in what it stands for: followed, it would never end. */
-function findCircularAlias(document: Document): Alias | undefined {
-  const anchored = new Map<string, unknown>();
-  let circular: Alias | undefined;
-  visit(document, {
-    Node(_key, node, path) {
-      if (!isAlias(node)) {
-        if (node.anchor !== undefined) anchored.set(node.anchor, node);
-        return undefined;
-      }
-      if (!path.includes(anchored.get(node.source) as Node)) return undefined;
-      circular = node;
-      return visit.BREAK;
-    },
-  });
-  return circular;
-}
 
 function unparsed(
   file: string | undefined,
@@ -144,7 +110,6 @@ function unparsed(
 
 function whyUnreadable(error: unknown): string {
   if (error instanceof RangeError) return tooDeep;
-  if (error instanceof ReferenceError) return `uses an anchor too often; at most ${maxAliases} aliases are followed`;
   return `cannot be read: ${error instanceof Error ? error.message : String(error)}`;
 }
 
@@ -153,13 +118,13 @@ type Pair = YAMLMap["items"][number];
 /** Finds where a path leads in the text, or as far along it as the text goes. */
 class OffsetFinder {
   readonly #document: Document;
-  /** Following an alias walks the whole document, so each is followed once. */
-  readonly #aliases = new Map<Alias, Node | undefined>();
-  /** The pairs of a map by their keys, made when it is first looked into. */
+  readonly #targets: ReadonlyMap<Alias, Node>;
+  /** The pairs of a map by their keys, merged ones included, made when it is first looked into. */
   readonly #pairs = new Map<YAMLMap, ReadonlyMap<string, Pair>>();
 
-  constructor(document: Document) {
+  constructor(document: Document, targets: ReadonlyMap<Alias, Node>) {
     this.#document = document;
+    this.#targets = targets;
   }
 
   find(path: Path, key: boolean): number {
@@ -169,7 +134,7 @@ class OffsetFinder {
       if (isSeq(node)) {
         node = this.#resolve(node.items[step as number]);
       } else if (isMap(node)) {
-        const pair = this.#pairAt(node, step);
+        const pair = this.#pairsOf(node).get(String(step));
         if (pair === undefined) break;
         const keyOffset = isNode(pair.key) ? pair.key.range?.[0] : undefined;
         if (key && depth === path.length - 1) return keyOffset ?? offset;
@@ -186,26 +151,10 @@ class OffsetFinder {
     let node = this.#resolve(this.#document.contents);
     for (const step of path) {
       if (isSeq(node)) node = this.#resolve(node.items[step as number]);
-      else if (isMap(node)) node = this.#resolve(this.#pairAt(node, step)?.value);
+      else if (isMap(node)) node = this.#resolve(this.#pairsOf(node).get(String(step))?.value);
       else return undefined;
     }
     return isScalar(node) ? node.source : undefined;
-  }
-
-  /** A key of the map itself, else of the maps that are merged into it, the first of which counts. */
-  #pairAt(map: YAMLMap, step: Path[number]): Pair | undefined {
-    const own = this.#pairsOf(map).get(String(step));
-    if (own !== undefined) return own;
-    for (const { key, value } of map.items) {
-      if (!isScalar(key) || key.source !== "<<") continue;
-      const merged = this.#resolve(value);
-      for (const one of isSeq(merged) ? merged.items : [merged]) {
-        const other = this.#resolve(one);
-        const pair = isMap(other) ? this.#pairAt(other, step) : undefined;
-        if (pair !== undefined) return pair;
-      }
-    }
-    return undefined;
   }
 
   #pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
@@ -215,15 +164,22 @@ class OffsetFinder {
     for (const pair of map.items) {
       const name = isScalar(pair.key) ? String(pair.key.value) : undefined;
       // Of a key that is there twice, the first.
-      if (name !== undefined && !pairs.has(name)) pairs.set(name, pair);
+      if (name !== undefined && !isMergeKey(pair.key) && !pairs.has(name)) pairs.set(name, pair);
+    }
+    for (const { key, value } of map.items) {
+      if (!isMergeKey(key)) continue;
+      const merged = this.#resolve(value);
+      for (const one of isSeq(merged) ? merged.items : [merged]) {
+        const other = this.#resolve(one);
+        if (isMap(other)) for (const [name, pair] of this.#pairsOf(other)) if (!pairs.has(name)) pairs.set(name, pair);
+      }
     }
     this.#pairs.set(map, pairs);
     return pairs;
   }
 
   #resolve(node: unknown): Node | undefined {
-    if (!isAlias(node)) return isNode(node) ? node : undefined;
-    if (!this.#aliases.has(node)) this.#aliases.set(node, node.resolve(this.#document));
-    return this.#aliases.get(node);
+    if (isAlias(node)) return this.#targets.get(node);
+    return isNode(node) ? node : undefined;
   }
 }

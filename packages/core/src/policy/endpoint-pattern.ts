@@ -23,13 +23,15 @@ function findPatternProblem(segments: readonly string[]): string | undefined {
       return "must have ** as its last segment only (use * for one segment)";
     }
     if (segment === "") return "must not have empty segments";
-    if (segment === "." || segment === "..") return "must not have . or .. as a segment";
+    if (/^(?:\.|%2e){1,2}$/i.test(segment)) return "must not have . or .. as a segment";
     if (/[*{}]/.test(segment)) return "must have *, ** or {name} as whole segments, not as parts of one";
     if (/[?#]/.test(segment)) return "must be a path only, without ? or #";
     if (/\s/.test(segment)) return "must not contain spaces";
     // Servers read these differently, so a pattern cannot rely on one reading.
     if (/%(?:2f|5c|3b)|[;\\]/i.test(segment))
       return "must not contain an encoded slash, nor a backslash or ; in any form";
+    // Decoded as every path is, it would match more than is written.
+    if (/%(?:2a|7b|7d)/i.test(segment)) return "must not contain an encoded *, { or }";
   }
   return undefined;
 }

@@ -5,7 +5,7 @@ import { parseCidr } from "../subject/cidr-set.ts";
 import { findNeedlessWindows } from "./find-needless-windows.ts";
 import { lintCounters } from "./lint-counters.ts";
 import { anything } from "./names.ts";
-import type { DimensionValues, Limit, Policy, PolicySet, Window } from "./policy.ts";
+import type { DimensionValues, Limit, Policy, PolicySet, SubjectEntry, Window } from "./policy.ts";
 import { renderWindow } from "./render-window.ts";
 import { shareOfWindow } from "./share-of-window.ts";
 
@@ -19,13 +19,27 @@ export function lintPolicies(set: PolicySet): Problem[] {
     else if (warnings.length === maxProblems)
       warnings.push({ path: [], message: `there are more warnings; these are the first ${maxProblems}` });
   };
+  const ownLimits = subjectsByPolicy(set.subjects);
   for (const [index, policy] of set.policies.entries()) {
     // What is asked by name alone was written in another format, whose readers warn in its own words.
-    if (policy.match.named !== true) lintPolicy(policy, set.subjects, ["policies", index], warn);
+    if (policy.match.named !== true) lintPolicy(policy, ownLimits.get(policy.id) ?? [], ["policies", index], warn);
   }
-  if (set.fallback !== undefined) lintPolicy(set.fallback, set.subjects, ["default"], warn);
+  if (set.fallback !== undefined) lintPolicy(set.fallback, ownLimits.get(set.fallback.id) ?? [], ["default"], warn);
   lintSubjects(set, warn);
   return warnings;
+}
+
+/** The subjects that have limits of their own for a policy, so that no policy is compared with all subjects. */
+function subjectsByPolicy(subjects: PolicySet["subjects"]): ReadonlyMap<string, PolicySet["subjects"]> {
+  const byPolicy = new Map<string, SubjectEntry[]>();
+  for (const subject of subjects) {
+    for (const policy of new Set(subject.limits.map((own) => own.policy))) {
+      const known = byPolicy.get(policy);
+      if (known === undefined) byPolicy.set(policy, [subject]);
+      else known.push(subject);
+    }
+  }
+  return byPolicy;
 }
 
 function lintPolicy(policy: Policy, subjects: PolicySet["subjects"], at: Path, warn: Warn): void {
@@ -171,6 +185,9 @@ function lintNeedlessWindows(limit: Limit, windows: readonly Window[], at: Path,
   }
 }
 
+/** Tiers that no policy knows and that are compared with those that policies know. */
+const maxSuggested = 100;
+
 function lintSubjects(set: PolicySet, warn: Warn): void {
   const policies = set.fallback === undefined ? set.policies : [...set.policies, set.fallback];
   const tiers = new Set(
@@ -179,10 +196,16 @@ function lintSubjects(set: PolicySet, warn: Warn): void {
       ...(match.dimensions.tier ?? []),
     ]),
   );
+  // Most unknown tiers are the same few, and each is compared with all that are known.
+  const suggested = new Map<string, string | undefined>();
+  const suggestTier = (tier: string): string | undefined => {
+    if (!suggested.has(tier) && suggested.size < maxSuggested) suggested.set(tier, suggest(tier, tiers));
+    return suggested.get(tier);
+  };
   const byId = new Map(policies.map((policy) => [policy.id, policy]));
   for (const [index, { dimension, tier, limits }] of set.subjects.entries()) {
     if (tier !== undefined && !tiers.has(tier)) {
-      const meant = suggest(tier, tiers);
+      const meant = suggestTier(tier);
       warn(
         ["subjects", index, "tier"],
         `is ${tier}, which no policy knows${meant === undefined ? "" : `; did you mean ${meant}?`}`,

@@ -24,6 +24,7 @@ export function objectOf<R extends Fields, O extends Fields = NoFields>(
       if (!isPlainObject(value)) return reading.problem(`must be an object, but is ${describeValue(value)}`);
       const meant = new Set<string>();
       for (const key of Object.keys(value)) {
+        if (reading.isFull) break;
         if (Object.hasOwn(fields, key) || value[key] === undefined) continue;
         const suggestion = suggest(key, known);
         if (suggestion !== undefined) meant.add(suggestion);

@@ -65,6 +65,11 @@ export class Reading {
     return result;
   }
 
+  /** Whether further problems are not kept, so that what only describes them need not be worked out. */
+  get isFull(): boolean {
+    return this.problems.length > maxProblems;
+  }
+
   /** Notes a problem with the value being read, or with a part of it. */
   problem(message: string, ...part: Path): Invalid {
     this.#note({ path: [...this.#path, ...part], message }, this.#inKey);

@@ -3,8 +3,8 @@
  * about one letter in three may be wrong, missing, extra or swapped with its neighbour.
  */
 export function suggest(word: string, known: Iterable<string>): string | undefined {
+  if (word.length > maxWordLength) return undefined;
   const plainWord = plain(word);
-  if (plainWord.length > 64) return undefined;
   let nearest: string | undefined;
   let nearestDistance = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
@@ -20,9 +20,17 @@ export function suggest(word: string, known: Iterable<string>): string | undefin
   return nearest;
 }
 
+/** No word of ours is half as long, with whatever hyphens it is written. */
+const maxWordLength = 64;
+
+/** Among more keys than this, none is looked for: comparing each would take seconds for a megabyte of them. */
+const maxKeysCompared = 1_000;
+
 /** Whether one of an object's keys was probably meant to be `key`. */
 export function hasMisspelt(object: object, key: string): boolean {
-  return Object.keys(object).some((written) => written !== key && suggest(written, [key]) !== undefined);
+  return Object.keys(object)
+    .slice(0, maxKeysCompared)
+    .some((written) => written !== key && suggest(written, [key]) !== undefined);
 }
 
 function plain(word: string): string {
