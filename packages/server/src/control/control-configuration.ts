@@ -15,7 +15,14 @@ import type { ImportedConfiguration, ImportedSubject } from "./read-import.ts";
 import { readImportAside } from "./read-import-aside.ts";
 import { readStoredRows, type StoredRows, underwayStates } from "./stored-rows.ts";
 import { VersionConflict } from "./version-conflict.ts";
-import { auditOf, keepDeletions, keepPolicies, planPolicy, type WrittenPolicy } from "./write-policy.ts";
+import {
+  auditOf,
+  keepDeletions,
+  keepPolicies,
+  type PolicyWish,
+  planPolicy,
+  type WrittenPolicy,
+} from "./write-policy.ts";
 import { findOwnLimit, isOver, kindOf, limitsTheSame, maxOverrideMs } from "./write-subject.ts";
 
 const kind = "configuration";
@@ -53,7 +60,9 @@ export function createConfigurationControl(context: ControlContext): Configurati
           throw new VersionConflict("the configuration", expected, generation);
         const nowMs = context.nowMs();
         const audit: AuditedChange[] = [];
-        const policies = await importPolicies(change, actor, imported.policies, { mode, why, nowMs }, audit);
+        const { policySet: inForce } = context.limiter.snapshot;
+        const settings = { mode, why, nowMs, inForce };
+        const policies = await importPolicies(change, actor, imported.policies, settings, audit);
         const { created, changed, deleted } = policies;
         const { subjects, loses } = await importSubjects(
           change,
@@ -91,7 +100,7 @@ async function importPolicies(
   change: StoreChange,
   actor: Actor,
   policies: ImportedConfiguration["policies"],
-  { mode, why, nowMs }: ImportSettings,
+  { mode, why, nowMs, inForce }: ImportSettings & Pick<PolicyWish, "inForce">,
   audit: AuditedChange[],
 ): Promise<Omit<ImportReport, "subjects" | "generationBefore">> {
   const created: string[] = [];
@@ -110,7 +119,12 @@ async function importPolicies(
       unchanged += 1;
       continue;
     }
-    const written = planPolicy(actor, { id, document, expected: "any", why }, { current, ...found(id) }, nowMs);
+    const written = planPolicy(
+      actor,
+      { id, document, expected: "any", why, inForce },
+      { current, ...found(id) },
+      nowMs,
+    );
     planned.push(written);
     (written.before === undefined ? created : changed).push(id);
     audit.push(...auditOf(written, { action: "policy.put", kind: "policy" }));

@@ -11,6 +11,7 @@ beforeEach(async () => {
 afterEach(() => control.close());
 
 const team = (name: string) => actorOf("editor", name);
+const scoped: typeof document = (windows, more) => document(windows, { match: { endpoint: "/v1/orders/**" }, ...more });
 
 describe("putting a policy", () => {
   it("creates it at version 1, and nodes take it up in the next generation", async () => {
@@ -374,10 +375,10 @@ describe("the owner of a policy", () => {
   ] as const;
 
   it.each(cases)("lets an editor change %s or not", async (_, before, editor, after, may) => {
-    if (before !== "new") await control.policies.put(admin, "orders", document("10/s", before && { owner: before }));
+    if (before !== "new") await control.policies.put(admin, "orders", scoped("10/s", before && { owner: before }));
     const dump = await control.dump();
     const expected = before === "new" ? 0 : 1;
-    const put = control.policies.put(team(editor), "orders", document("20/s", after && { owner: after }), { expected });
+    const put = control.policies.put(team(editor), "orders", scoped("20/s", after && { owner: after }), { expected });
     if (may) {
       expect((await put).value.owner).toBe("api");
       expect((await put).value.document.owner).toBe("api");
@@ -398,13 +399,13 @@ describe("the owner of a policy", () => {
   });
 
   it.each(["delete", "revert", "roll out"] as const)("lets an editor %s only what its team owns", async (what) => {
-    await control.policies.put(admin, "orders", document("10/s", { owner: "web" }));
-    await control.policies.put(admin, "orders", document("20/s", { owner: "web" }), { expected: 1 });
+    await control.policies.put(admin, "orders", scoped("10/s", { owner: "web" }));
+    await control.policies.put(admin, "orders", scoped("20/s", { owner: "web" }), { expected: 1 });
     const act = async (actor: ReturnType<typeof team>): Promise<unknown> => {
       if (what === "delete") return control.policies.delete(actor, "orders", { expected: 2, dryRun: true });
       if (what === "revert") return control.policies.revert(actor, "orders", 1, { expected: 2, dryRun: true });
       const rollout = (
-        await control.policies.put(admin, "orders", document("30/s", { owner: "web" }), { expected: 2, rollout: {} })
+        await control.policies.put(admin, "orders", scoped("30/s", { owner: "web" }), { expected: 2, rollout: {} })
       ).value.rollout;
       return control.rollouts.advance(actor, rollout?.id ?? "");
     };
@@ -415,10 +416,10 @@ describe("the owner of a policy", () => {
   });
 
   it("keeps an editor from taking another team's policy out of force by one of its own", async () => {
-    await control.policies.put(admin, "orders", document("10/s", { owner: "web" }));
-    await control.policies.put(admin, "nobodys", document("10/s"));
-    await control.policies.put(admin, "own", document("10/s", { owner: "api" }));
-    const mine = (replaces: unknown) => document("1000000/s", { replaces });
+    await control.policies.put(admin, "orders", scoped("10/s", { owner: "web" }));
+    await control.policies.put(admin, "nobodys", scoped("10/s"));
+    await control.policies.put(admin, "own", scoped("10/s", { owner: "api" }));
+    const mine = (replaces: unknown) => scoped("1000000/s", { replaces });
     for (const replaces of [["orders"], ["own", "orders"], ["nobodys"]])
       expect(await refusalOf(control.policies.put(team("api"), "mine", mine(replaces)))).toMatchObject({
         code: "permission_denied",
@@ -427,9 +428,9 @@ describe("the owner of a policy", () => {
     const change = control.policies.put(team("api"), "mine", mine(["own", "orders"]), { expected: 1 });
     expect((await refusalOf(change)).message).toContain("policy orders is owned by web");
     // What an admin allowed stays so.
-    await control.policies.put(admin, "mine", document("5/s", { owner: "api", replaces: ["orders"] }), { expected: 1 });
-    await control.policies.put(team("api"), "mine", document("6/s", { replaces: ["orders"] }), { expected: 2 });
-    await control.policies.put(team("api"), "mine", document("6/s"), { expected: 3 });
+    await control.policies.put(admin, "mine", scoped("5/s", { owner: "api", replaces: ["orders"] }), { expected: 1 });
+    await control.policies.put(team("api"), "mine", scoped("6/s", { replaces: ["orders"] }), { expected: 2 });
+    await control.policies.put(team("api"), "mine", scoped("6/s"), { expected: 3 });
     const back = control.policies.revert(team("api"), "mine", 3, { expected: 4 });
     expect(await refusalOf(back)).toMatchObject({ code: "permission_denied" });
   });
@@ -446,22 +447,26 @@ describe("the owner of a policy", () => {
       expect(await refusalOf(attempt)).toMatchObject({ code: "permission_denied" });
   });
 
-  it("keeps an editor from making the default, which an admin may give to a team", async () => {
+  it("keeps an editor from making, changing or deleting the default, whoever owns it", async () => {
     const made = control.policies.put(team("api"), "default", document("1/s"));
     expect(await refusalOf(made)).toMatchObject({ code: "permission_denied" });
     await control.policies.put(admin, "default", document("1/s", { owner: "api" }));
-    await control.policies.put(team("api"), "default", document("2/s"), { expected: 1 });
+    for (const attempt of [
+      control.policies.put(team("api"), "default", document("2/s"), { expected: 1 }),
+      control.policies.delete(team("api"), "default", { expected: 1 }),
+    ])
+      expect(await refusalOf(attempt)).toMatchObject({ code: "permission_denied" });
   });
 
   it("is also that of a policy file, whose ids are not for others", async () => {
-    const filePolicies = parsePolicies({ policies: [{ id: "filed", ...document("10/s", { owner: "web" }) }] });
+    const filePolicies = parsePolicies({ policies: [{ id: "filed", ...scoped("10/s", { owner: "web" }) }] });
     const beside = await openTestControl({ filePolicies, precedence: "store" });
-    expect(await refusalOf(beside.policies.put(team("api"), "filed", document("99/s")))).toMatchObject({
+    expect(await refusalOf(beside.policies.put(team("api"), "filed", scoped("99/s")))).toMatchObject({
       code: "permission_denied",
     });
-    const replacing = beside.policies.put(team("api"), "mine", document("99/s", { replaces: ["filed"] }));
+    const replacing = beside.policies.put(team("api"), "mine", scoped("99/s", { replaces: ["filed"] }));
     expect(await refusalOf(replacing)).toMatchObject({ code: "permission_denied" });
-    await beside.policies.put(team("web"), "filed", document("9/s"));
+    await beside.policies.put(team("web"), "filed", scoped("9/s"));
     await beside.close();
   });
 

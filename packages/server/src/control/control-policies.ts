@@ -46,7 +46,9 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
       const nowMs = context.nowMs();
       const wanted = await wishOf(change);
       await demandReach(actor.caller, change, context.files(), { id, document: wanted.document });
-      const written = await writePolicy(change, actor, { id, expected, rollout, ruleKey, why, ...wanted }, nowMs);
+      const { policySet: inForce } = context.limiter.snapshot;
+      const wish = { id, expected, rollout, ruleKey, why, inForce, ...wanted };
+      const written = await writePolicy(change, actor, wish, nowMs);
       const version = await change.version(id, written.version);
       const warnings = [...warnOverridden(context, [id]), ...written.warnings];
       const value = writtenView(context, written, version);
@@ -86,7 +88,12 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
       const { expected, why = "" } = options;
       const wish = { permission: "edit" as const, action: "policy.delete", kind, target: id, policies: true };
       return commit(context, actor, wish, options, async (change) => {
-        const { before, ended } = await deletePolicy(change, actor, { id, expected, why }, context.nowMs());
+        const { before, ended } = await deletePolicy(
+          change,
+          actor,
+          { id, expected, why, inForce: context.limiter.snapshot.policySet },
+          context.nowMs(),
+        );
         const warnings = warnOverridden(context, [id]);
         return { value: undefined, changed: true, warnings, audit: [{ before }, ...ended] };
       });

@@ -1,15 +1,13 @@
 import type { StoreView } from "@sluice/sql";
-import { type PolicySet, SluiceError } from "sluice";
+import type { PolicySet } from "sluice";
 import type { Caller } from "../access/access.ts";
 import type { PolicyDocument } from "./control-plane.ts";
 import { demandOwner, teamOf } from "./may-edit.ts";
 import { documentFromText } from "./policy-documents.ts";
-import { defaultPolicyId } from "./read-documents.ts";
 
 /**
- * Throws `permission_denied` where an editor's document takes out of force what another team owns: by replacing its policy, by
- * having the id of one in a file, or as the default, which is for whoever no other policy is for. What the policy replaced before,
- * somebody who may has allowed.
+ * Throws `permission_denied` where an editor's document takes out of force what another team owns: by replacing its policy, or by
+ * having the id of one in a file. What the policy replaced before, somebody who may has allowed.
  */
 export async function demandReach(
   caller: Caller,
@@ -20,8 +18,6 @@ export async function demandReach(
   if (teamOf(caller) === undefined) return;
   const stored = await view.policy(id);
   const before = stored === undefined || stored.deleted ? undefined : documentFromText(stored.document);
-  if (before === undefined && id === defaultPolicyId)
-    throw new SluiceError("permission_denied", "the default policy is for everybody, and only an admin can make it");
   const known = new Set(replacedBy(before));
   const fresh = replacedBy(document).filter((one) => !known.has(one));
   for (const one of before === undefined ? [id, ...fresh] : fresh) {

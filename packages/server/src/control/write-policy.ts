@@ -1,11 +1,12 @@
 import type { PolicyRecord, RolloutRecord, StoreChange, VersionRecord } from "@sluice/sql";
-import { lintPolicies, type Policy, type Problem, SluiceError } from "sluice";
+import { lintPolicies, type Policy, type PolicySet, type Problem, SluiceError } from "sluice";
 import { startRollout } from "../rollouts/start-rollout.ts";
 import { endRollout } from "../rollouts/steer-rollout.ts";
 import type { Deed } from "./audit-entry.ts";
 import type { AuditedChange } from "./commit.ts";
 import { invalidField, invalidPolicies, notFound } from "./control-errors.ts";
 import type { Actor, PolicyDocument, RolloutWish } from "./control-plane.ts";
+import { demandScope } from "./demand-scope.ts";
 import { makeTimedId } from "./make-id.ts";
 import { demandOwner, teamOf } from "./may-edit.ts";
 import { documentFromText, holdsForTheSame, keptDocument, ownerOf, saysTheSame } from "./policy-documents.ts";
@@ -24,6 +25,8 @@ export interface PolicyWish {
   readonly rollout?: RolloutWish | undefined;
   readonly ruleKey?: string | undefined;
   readonly revertOf?: number | undefined;
+  /** What is in force on this node, files included. */
+  readonly inForce: PolicySet;
 }
 
 /** What becomes of a policy. */
@@ -76,6 +79,7 @@ export function planPolicy(
   demandOwner(actor.caller, id, owner);
   demandSeen(id, current, wish.expected);
   const policy = readPolicy(id, document);
+  demandScope(actor.caller, { id, policy, current, inForce: wish.inForce });
   const warnings = lintDocument(id, policy);
 
   const before = current === undefined ? undefined : documentFromText(current.document);
@@ -132,14 +136,15 @@ export async function keepPolicies(change: StoreChange, planned: readonly Writte
 export async function deletePolicy(
   change: StoreChange,
   actor: Actor,
-  wish: { readonly id: string; readonly expected: number | undefined; readonly why: string },
+  wish: Pick<PolicyWish, "id" | "why" | "inForce"> & { readonly expected: number | undefined },
   nowMs: number,
 ): Promise<{ readonly before: PolicyDocument; readonly ended: readonly AuditedChange[] }> {
-  const { id, expected, why } = wish;
+  const { id, expected, why, inForce } = wish;
   const found = await findPolicy(change, id);
   const { current } = found;
   if (current === undefined) throw notFound(`policy ${id}`);
   demandOwner(actor.caller, id, current.owner);
+  demandScope(actor.caller, { id, policy: undefined, current, inForce });
   demandSeen(id, current, expected);
   const by = { author: actor.caller.name, why, atMs: nowMs };
   const ended = await keepDeletions(change, [{ ...found, current }], by);

@@ -141,6 +141,7 @@ describe("ConfigurePolicy", () => {
     const document = {
       id: "p",
       owner: team,
+      match: { endpoint: "/p" },
       deny: { user: ["mallory"] },
       limits: [{ by: ["user"], windows: ["10/s"] }],
     };

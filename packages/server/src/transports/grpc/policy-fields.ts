@@ -1,5 +1,6 @@
 import { FailPolicy, type Policy as PolicyMessage, type PolicyWindow, RuleType } from "@sluice/protocol";
 import { type Algorithm, defaultPolicy, type Limit, type Policy, renderDuration, type Window } from "sluice";
+import { byIdDomain } from "../../control/by-id-domain.ts";
 import type { PolicyDocument } from "../../control/control-plane.ts";
 import { defaultPolicyId, readDocument } from "../../control/read-documents.ts";
 
@@ -19,9 +20,6 @@ export const noFields: PolicyFields = {
   validFrom: undefined,
   domain: "",
 };
-
-/** Which requests ask for by no other way than a policy's id: its policies apply to who names them. */
-export const byIdDomain = "by-id";
 
 const algorithmOf: Readonly<Record<number, Algorithm>> = {
   [RuleType.UNSPECIFIED]: "gcra",

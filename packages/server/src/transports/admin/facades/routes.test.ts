@@ -196,6 +196,22 @@ describe("/api/v1/rules", () => {
     expect(await ask("PUT", "/api/v1/rules/theirs", theirs, 1)).toMatchObject({ status: 403 });
   });
 
+  it("is for every request only by an admin's hand", async () => {
+    for (const { path, rule } of [
+      { path: "/api/v1/rules", rule: { ...orders, endpoint_pattern: "*" } },
+      { path: "/api/v1/rules", rule: { ...orders, endpoint_pattern: "/**", dimension: "ip" } },
+      { path: "/rules", rule: { scope: "user", api: "*", max_requests: 2, window_seconds: 60 } },
+    ]) {
+      const { status, body } = await ask("POST", path, rule);
+      expect([status, body.code], path).toEqual([403, "permission_denied"]);
+      expect(body.problems[0].message).toContain("name a path with a fixed segment");
+      expect(["endpoint_pattern", "api"]).toContain(body.problems[0].field);
+    }
+    expect(await ask("POST", "/api/v1/rules", { ...orders, endpoint_pattern: "*" }, undefined, "admin")).toMatchObject({
+      status: 201,
+    });
+  });
+
   it("tells long lists part by part", async () => {
     for (const id of ["a", "b", "c", "d", "e"])
       await ask("POST", "/api/v1/rules", {

@@ -4,6 +4,7 @@ import { invalidField, invalidRequest, notFound } from "../../../control/control
 import type { Actor, Changed, ControlPlane, ExpectingOptions, StoredPolicy } from "../../../control/control-plane.ts";
 import { defaultPolicyId, readDocument } from "../../../control/read-documents.ts";
 import { VersionConflict } from "../../../control/version-conflict.ts";
+import { renameProblems } from "../rename-problems.ts";
 import { readRules } from "./read-rules.ts";
 import { type Rule, ruleIdOf, ruleKeyOf, splitRuleId } from "./rule.ts";
 import { type RuleWords, renameProblem, type WrittenRule } from "./rule-words.ts";
@@ -118,7 +119,10 @@ async function put(
   const document = writeRule(before?.document, rule);
   const { problems } = readDocument(rule.policy, document);
   if (problems.length > 0) throw invalidRequest(problems.map((problem) => renameProblem(words, rule, problem)));
-  const changed = await policies.put(actor, rule.policy, document, { ...change, ruleKey: ruleKeyOf(rule) });
+  const changed = await renameProblems(
+    policies.put(actor, rule.policy, document, { ...change, ruleKey: ruleKeyOf(rule) }),
+    (path) => renameProblem(words, rule, { path, message: "" }).path,
+  );
   const warnings = changed.warnings.map((warning) => renameProblem(words, rule, warning));
   const kept = readRules(rule.policy, changed.value.document);
   const found = kept.kind === "rules" ? kept.rules.find(({ tier }) => tier === rule.tier) : undefined;

@@ -209,8 +209,9 @@ export function renameProblem({ fields }: RuleWords, { tier }: Pick<Rule, "tier"
 
 const parts: Readonly<Record<string, RulePart>> = { id: "id", description: "name" };
 
+/** What is wrong with a match as a whole is that it names too little, and the path is what is named most. */
 function partOfMatch(key: unknown): RulePart {
-  return key === "endpoint" ? "endpoint" : "dimension";
+  return key === "endpoint" || key === undefined ? "endpoint" : "dimension";
 }
 
 function partOfLimit(path: Problem["path"]): RulePart | undefined {
