@@ -5,7 +5,23 @@ import { compileLimits, compileLocalLimits, isLookedAt, reachOfAll } from "./com
 import type { CompiledPolicy, Condition, ValueList } from "./compiled.ts";
 import { EndpointTrie, specificityOf } from "./endpoint-trie.ts";
 
+/** Policies are never changed, so what was compiled for one generation serves all that it is in. */
+const compiledPolicies = new WeakMap<Policy, CompiledPolicy>();
+
 export function compilePolicy(policy: Policy): CompiledPolicy {
+  const known = compiledPolicies.get(policy);
+  if (known !== undefined) return known;
+  const compiled = compileAnew(policy);
+  compiledPolicies.set(policy, compiled);
+  return compiled;
+}
+
+/** Compiles a policy ahead of `usePolicies`, which then finds it done: among thousands, a few at a time. */
+export function preparePolicy(policy: Policy): void {
+  compilePolicy(policy);
+}
+
+function compileAnew(policy: Policy): CompiledPolicy {
   return {
     policy,
     limits: compileLimits(policy),

@@ -1,5 +1,7 @@
+export { preparePolicy } from "../match/compile-policy.ts";
 export { type AssembledPolicies, assemblePolicies, type PolicyPart } from "../policy/assemble-policies.ts";
 export { type ReadPolicies, readPolicyDocument, type Sited } from "../policy/read-policy-document.ts";
+export { isAboutKey } from "../shape/reading.ts";
 export {
   type ParsedPolicyFiles,
   type ParsedPolicyText,

@@ -54,7 +54,7 @@ export function parsePolicyFiles(files: readonly PolicyText[]): ParsedPolicyFile
       path: ["runtime"],
       message: `is also in ${settings?.file ?? "another file"}; write it once`,
     });
-  const problems = parts.flatMap((part) => inOrder(part.problems.map(part.yaml.withPlace)));
+  const problems = parts.flatMap((part) => inOrder(part.problems.map((one) => part.yaml.withPlace(one))));
   if (problems.length > 0) throw problemsError("invalid_policies", "the policies", problems);
 
   const lint = lintPolicies(policySet).flatMap(({ path, message }) => {
@@ -68,7 +68,10 @@ export function parsePolicyFiles(files: readonly PolicyText[]): ParsedPolicyFile
   return {
     policySet,
     warnings: [
-      ...parts.flatMap((part) => [...part.yaml.warnings, ...(part.warnings ?? []).map(part.yaml.withPlace)]),
+      ...parts.flatMap((part) => [
+        ...part.yaml.warnings,
+        ...(part.warnings ?? []).map((one) => part.yaml.withPlace(one)),
+      ]),
       ...lint,
     ],
     dialects: parts.map((part) => part.dialect),

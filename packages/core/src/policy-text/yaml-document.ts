@@ -25,7 +25,7 @@ export interface YamlDocument {
   readonly problems: readonly Problem[];
   readonly warnings: readonly Problem[];
   /** The problem with its line and column: of the key for problems with a key, of the parent for what is missing. */
-  withPlace(problem: Problem): Problem;
+  withPlace(problem: Problem, aboutKey?: boolean): Problem;
   /** A plain value as it is written, such as `007`, where a path leads to one. */
   sourceAt(path: Path): string | undefined;
 }
@@ -68,10 +68,8 @@ export function parseYamlDocument(text: string, file: string | undefined): YamlD
       contents: document.errors.length === 0 ? contents : undefined,
       problems: onePerLine([...document.errors.slice(0, maxProblems).map(problemOf), ...doubles]),
       warnings: document.warnings.slice(0, maxProblems).map(problemOf),
-      withPlace: (problem) =>
-        problem.place === undefined
-          ? { ...problem, place: placeAt(finder.find(problem.path, isAboutKey(problem))) }
-          : problem,
+      withPlace: (problem, aboutKey = isAboutKey(problem)) =>
+        problem.place === undefined ? { ...problem, place: placeAt(finder.find(problem.path, aboutKey)) } : problem,
       sourceAt: (path) => finder.sourceAt(path),
     };
   } catch (error) {

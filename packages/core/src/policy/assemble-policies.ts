@@ -125,6 +125,7 @@ const maxReplaceChain = 100;
 
 /** Policies that replace each other in a ring would switch all of them off. */
 function checkReplaceCycles(policies: readonly InPart<Policy>[]): void {
+  if (policies.every(({ value }) => value.replaces.length === 0)) return;
   const byId = new Map(policies.map((policy) => [policy.value.id, policy]));
   const done = new Set<string>();
   const visit = ({ value, path, part }: InPart<Policy>, trail: readonly string[]): void => {
@@ -157,8 +158,10 @@ function limitsByPolicy(
   fallback: Policy | "none",
 ): ReadonlyMap<string, readonly Limit[]> {
   const key = (path: Path) => JSON.stringify(path.slice(0, 2));
-  const broken = new Map(parts.map((part) => [part, new Set(part.problems.map(({ path }) => key(path)))]));
-  const whole = policies.filter(({ part, path }) => !broken.get(part)?.has(key(path)));
+  const withProblems = parts.filter((part) => part.problems.length > 0);
+  const broken = new Map(withProblems.map((part) => [part, new Set(part.problems.map(({ path }) => key(path)))]));
+  const isWhole = ({ part, path }: InPart<Policy>): boolean => !broken.get(part)?.has(key(path));
+  const whole = broken.size === 0 ? policies : policies.filter(isWhole);
   const written = typeof fallback === "string" ? [] : [fallback];
   return new Map([...written, ...whole.map(({ value }) => value)].map(({ id, limits }) => [id, limits]));
 }

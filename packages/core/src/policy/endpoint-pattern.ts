@@ -9,13 +9,17 @@ export const endpointPattern: Shape<string> = refine(
   text({ max: 1024, pattern: /^\//, form: "an endpoint pattern that begins with /, such as /v1/orders/**" }),
   (pattern, reading) => {
     const whole = pattern.length > 1 && pattern.endsWith("/") ? pattern.slice(0, -1) : pattern;
-    const problem = whole === "/" ? undefined : findPatternProblem(whole.slice(1).split("/"));
+    const problem = whole === "/" ? undefined : findPatternProblem(whole.slice(1).split("/", maxSegments + 1));
     if (problem === undefined) return whole;
     return reading.problem(`${problem}, but is ${describeValue(pattern)}`);
   },
 );
 
+/** More than any path has. Each is a node of a tree on every server. */
+const maxSegments = 64;
+
 function findPatternProblem(segments: readonly string[]): string | undefined {
+  if (segments.length > maxSegments) return `must have at most ${maxSegments} segments`;
   for (const [index, segment] of segments.entries()) {
     if (segment === "*" || /^\{[A-Za-z_][A-Za-z0-9_.-]*\}$/.test(segment)) continue;
     if (segment === "**") {

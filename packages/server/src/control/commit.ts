@@ -3,7 +3,7 @@ import { type Problem, SluiceError } from "sluice";
 import { demand } from "../access/access.ts";
 import type { Permission } from "../access/roles.ts";
 import { auditEntry, type Deed } from "./audit-entry.ts";
-import { composePolicySet } from "./compose-policy-set.ts";
+import { composeInTurns } from "./compose-policy-set.ts";
 import type { ControlContext } from "./control-context.ts";
 import { invalidField, invalidPolicies, tellStoreError } from "./control-errors.ts";
 import type { Actor, Changed, ChangeOptions } from "./control-plane.ts";
@@ -147,7 +147,7 @@ async function checkWhole(context: ControlContext, view: StoreView, before: read
 async function findProblems(context: ControlContext, view: StoreView): Promise<readonly Problem[]> {
   const rows = await readStoredRows(view);
   const { reader } = context;
-  const { problems } = composePolicySet(rows, context.nowMs(), { files: context.files(), reader });
+  const { problems } = await composeInTurns(rows, context.nowMs(), { files: context.files(), reader });
   return problems;
 }
 

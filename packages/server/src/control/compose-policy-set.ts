@@ -9,6 +9,7 @@ import {
   type Trial,
 } from "sluice";
 import { assemblePolicies, type PolicyPart, type Sited } from "sluice/policy-text";
+import { createTurns } from "../turns.ts";
 import { byPrecedence } from "./by-precedence.ts";
 import { createDocumentReader, type DocumentReader, defaultPolicyId, type ReadDocument } from "./read-documents.ts";
 import { isOnTrial, percentOf, type StoredRows } from "./stored-rows.ts";
@@ -37,6 +38,33 @@ export interface ComposedPolicies {
  * read is left out, a reference to what there is not is ignored, and both are told.
  */
 export function composePolicySet(rows: StoredRows, nowMs: number, options: ComposeOptions = {}): ComposedPolicies {
+  const steps = composeInSteps(rows, nowMs, options);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same, with turns for decisions between its steps. */
+export async function composeInTurns(
+  rows: StoredRows,
+  nowMs: number,
+  options: ComposeOptions = {},
+): Promise<ComposedPolicies> {
+  const steps = composeInSteps(rows, nowMs, options);
+  const turns = createTurns();
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    await turns.pass();
+  }
+}
+
+function* composeInSteps(
+  rows: StoredRows,
+  nowMs: number,
+  options: ComposeOptions,
+): Generator<undefined, ComposedPolicies, undefined> {
   const { files, reader = createDocumentReader() } = options;
   const problems = createProblems();
   const underway = new Map(rows.underway.map((one) => [one.rollout.policy, one]));
@@ -45,7 +73,8 @@ export function composePolicySet(rows: StoredRows, nowMs: number, options: Compo
   const next = new Map<string, Policy>();
   let fallback: Policy | "none" | "absent" = "absent";
 
-  for (const { id, document, version } of rows.policies) {
+  for (const [index, { id, document, version }] of rows.policies.entries()) {
+    if (index % policiesOfAStep === 0) yield;
     const read = told(id, reader.policy(id, document), version);
     if (id === defaultPolicyId) fallback = read ?? "absent";
     else if (read !== undefined && read !== "none" && !isNew(id)) now.set(id, read);
@@ -55,10 +84,12 @@ export function composePolicySet(rows: StoredRows, nowMs: number, options: Compo
     if (read !== undefined && read !== "none") next.set(id, read);
   }
   const written = composeSubjects(rows, nowMs, reader, problems);
+  yield;
   const known = { ids, fallback, files };
   const current = withoutLooseEnds([...now.values()], written, known, problems);
-  const later = withoutLooseEnds([...new Map([...now, ...next]).values()], written, known, problems);
-  const laterById = new Map(later.policies.map((policy) => [policy.id, policy]));
+  yield;
+  const later =
+    next.size === 0 ? current : withoutLooseEnds([...new Map([...now, ...next]).values()], written, known, problems);
 
   function isNew(id: string): boolean {
     return underway.get(id)?.rollout.fromVersion === 0;
@@ -66,14 +97,14 @@ export function composePolicySet(rows: StoredRows, nowMs: number, options: Compo
 
   function told(id: string, { policy, problems: found }: ReadDocument, version: number): Policy | "none" | undefined {
     for (const { path, message } of found) problems.add([...placeOf(id), ...path], message);
-    return policy === undefined || policy === "none" ? policy : { ...policy, version };
+    return policy === undefined || policy === "none" ? policy : withVersion(policy, version);
   }
 
   /** A policy as it is in force: both versions while one is on trial. */
   function inForce(id: string): readonly Policy[] {
     const old = current.byId.get(id);
     const trial = underway.get(id);
-    const candidate = trial !== undefined && isOnTrial(trial.rollout) && next.has(id) ? laterById.get(id) : undefined;
+    const candidate = trial !== undefined && isOnTrial(trial.rollout) && next.has(id) ? later.byId.get(id) : undefined;
     if (trial === undefined || candidate === undefined) return old === undefined ? [] : [old];
     const { rollout } = trial;
     const shared: Omit<Trial, "side"> = {
@@ -89,6 +120,7 @@ export function composePolicySet(rows: StoredRows, nowMs: number, options: Compo
     ];
   }
 
+  yield;
   const policies = ids.flatMap(inForce);
   reader.sweep();
   const stored = fallback === "absent" ? defaultPolicy : fallback;
@@ -102,6 +134,20 @@ export function composePolicySet(rows: StoredRows, nowMs: number, options: Compo
     hasDefault: fallback !== "absent",
     problems: problems.list,
   };
+}
+
+/** How many policies are read in one step: a millisecond's worth, where all of them are new. */
+const policiesOfAStep = 25;
+
+/** Policies by what was read of them and their version: the same object while neither changes, so that it is compiled once. */
+const versioned = new WeakMap<Policy, Policy>();
+
+function withVersion(policy: Policy, version: number): Policy {
+  const known = versioned.get(policy);
+  if (known?.version === version) return known;
+  const made = { ...policy, version };
+  versioned.set(policy, made);
+  return made;
 }
 
 /** The place of a policy in the paths of problems. */

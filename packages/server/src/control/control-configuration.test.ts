@@ -3,8 +3,6 @@ import { renderProblem, SluiceError } from "sluice";
 import { parsePolicyText } from "sluice/policy-text";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { ImportReport } from "./control-plane.ts";
-import { readImport } from "./read-import.ts";
-import { readImportAside } from "./read-import-aside.ts";
 import { actorOf, admin, document, openTestControl, refusalOf, type TestControl } from "./testing/open-test-control.ts";
 
 let control: TestControl;
@@ -190,10 +188,13 @@ subjects:
     expect(control.announced).toEqual([1]);
   });
 
-  it("reads a large file in a thread of its own, to the same end", async () => {
-    expect(await readImportAside(file, 0)).toEqual(readImport(file));
+  it("reads a large file in another thread, to the same end", async () => {
+    const large = `${file}# ${"x".repeat(4_096)}\n`;
+    const report = (await control.configuration.import(admin, large, { dryRun: true })).value;
+    expect(report).toEqual((await control.configuration.import(admin, file, { dryRun: true })).value);
     const bad = "policies:\n  - id: a\n    limts: []\n";
-    const [here, aside] = [await refusalOf(readImportAside(bad)), await refusalOf(readImportAside(bad, 0))];
+    const here = await refusalOf(control.configuration.import(admin, bad));
+    const aside = await refusalOf(control.configuration.import(admin, `${bad}# ${"x".repeat(4_096)}\n`));
     expect(aside).toMatchObject({ code: "invalid_policies", message: here.message, problems: here.problems });
   });
 

@@ -1,5 +1,6 @@
 import type { StoreChange, StoreView, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
 import type { Problem } from "sluice";
+import { createTurns } from "../turns.ts";
 import { subjectTarget } from "./audit-entry.ts";
 import { byPrecedence } from "./by-precedence.ts";
 import { canonicalSubject } from "./canonical-subject.ts";
@@ -7,14 +8,14 @@ import { type AuditedChange, commit, look } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { invalidField } from "./control-errors.ts";
 import type { Actor, ConfigurationControl, CountedSubjects, ImportReport } from "./control-plane.ts";
-import { renderYaml } from "./diff-documents.ts";
+import { isShortText } from "./is-short-text.ts";
 import { warnOverridden } from "./overridden-by-files.ts";
 import { documentFromText, keptDocument, saysTheSame } from "./policy-documents.ts";
-import { defaultPolicyId } from "./read-documents.ts";
-import type { ImportedConfiguration, ImportedSubject } from "./read-import.ts";
-import { readImportAside } from "./read-import-aside.ts";
-import { readStoredRows, type StoredRows, underwayStates } from "./stored-rows.ts";
+import { type ImportedConfiguration, type ImportedSubject, readImport } from "./read-import.ts";
+import { limitsBySubject, renderConfiguration } from "./render-configuration.ts";
+import { readStoredRows, underwayStates } from "./stored-rows.ts";
 import { VersionConflict } from "./version-conflict.ts";
+import { whoOf } from "./who-of.ts";
 import {
   auditOf,
   keepDeletions,
@@ -23,20 +24,28 @@ import {
   planPolicy,
   type WrittenPolicy,
 } from "./write-policy.ts";
-import { findOwnLimit, isOver, kindOf, limitsTheSame, maxOverrideMs } from "./write-subject.ts";
+import { findOwnLimit, kindOf, limitsTheSame, maxOverrideMs } from "./write-subject.ts";
 
 const kind = "configuration";
 const maxImportLength = 64 * 1024 * 1024;
+/** How many policies and subjects are written as YAML in this thread: a tenth of a millisecond each. */
+const maxRenderedHere = 10;
 /** How many subjects a report names that were created, and changed, and deleted. */
 const maxNamed = 100;
 
 export function createConfigurationControl(context: ControlContext): ConfigurationControl {
   return {
-    export: (actor) =>
-      look(context, actor, { action: "configuration.get", kind, target: "" }, async (view) => {
-        const { generation } = await view.pulse();
-        return renderConfiguration(await readStoredRows(view), generation, context.nowMs());
-      }),
+    async export(actor) {
+      const deed = { action: "configuration.get", kind, target: "" };
+      const nowMs = context.nowMs();
+      const { rows, generation } = await look(context, actor, deed, async (view) => {
+        const pulse = await view.pulse();
+        return { rows: await readStoredRows(view), generation: pulse.generation };
+      });
+      if (rows.policies.length + rows.subjects.length <= maxRenderedHere)
+        return renderConfiguration(rows, generation, nowMs);
+      return context.aside.run("renderConfiguration", { rows, generation, nowMs }, whoOf(actor));
+    },
 
     import(actor, text, options = {}) {
       const { mode = "merge", expected, why = "" } = options;
@@ -51,7 +60,7 @@ export function createConfigurationControl(context: ControlContext): Configurati
           if (mode !== "merge" && mode !== "replace") throw invalidField(["mode"], "must be merge or replace");
           if (text.length > maxImportLength)
             throw invalidField([], `must be at most ${maxImportLength} characters long`);
-          imported = await readImportAside(text);
+          imported = isShortText(text) ? readImport(text) : await context.aside.run("readImport", text, whoOf(actor));
         },
       };
       return commit(context, actor, wish, options, async (change) => {
@@ -113,7 +122,9 @@ async function importPolicies(
   const newest = await change.newestVersions();
   const found = (id: string) => ({ underway: underway.get(id), newest: newest.get(id) ?? 0 });
   const planned: WrittenPolicy[] = [];
+  const turns = createTurns();
   for (const [id, document] of policies) {
+    await turns.pass();
     const current = stored.get(id);
     if (current !== undefined && saysTheSame(documentFromText(current.document), keptDocument(id, document))) {
       unchanged += 1;
@@ -158,7 +169,9 @@ async function importSubjects(
   const records: SubjectRecord[] = [];
   const ownLimits: SubjectLimitRecord[] = [];
   const known = await readAllOwn(change, nowMs);
+  const turns = createTurns();
   for (const [index, subject] of subjects.entries()) {
+    await turns.pass();
     const value = canonicalSubject(subject.dimension, subject.value, context.ipv6PrefixBits);
     const target = subjectTarget(subject.dimension, value);
     const place = ["subjects", index];
@@ -268,60 +281,6 @@ async function readAllOwn(view: StoreView, nowMs: number): Promise<ReadonlyMap<s
   );
 }
 
-/** Those that have not ended. */
-function limitsBySubject(
-  limits: readonly SubjectLimitRecord[],
-  nowMs: number,
-): ReadonlyMap<string, readonly SubjectLimitRecord[]> {
-  const bySubject = new Map<string, SubjectLimitRecord[]>();
-  for (const limit of limits) {
-    if (isOver(limit, nowMs)) continue;
-    const target = subjectTarget(limit.dimension, limit.value);
-    const known = bySubject.get(target);
-    if (known === undefined) bySubject.set(target, [limit]);
-    else known.push(limit);
-  }
-  return bySubject;
-}
-
 function ownOf({ policy, limit, windows, untilMs }: SubjectLimitRecord): OwnLimit {
   return { policy, limit, windows: JSON.parse(windows), until_ms: untilMs };
-}
-
-/** All that is stored as a policy file, always in the same order and words. */
-export function renderConfiguration(rows: StoredRows, generation: number, nowMs: number): string {
-  const fallback = rows.policies.find(({ id }) => id === defaultPolicyId);
-  const policies = rows.policies.filter(({ id }) => id !== defaultPolicyId);
-  const limitsOf = limitsBySubject(rows.subjectLimits, nowMs);
-  const subjects = rows.subjects.flatMap(({ dimension, value, tier }) => {
-    const limits = limitsOf.get(subjectTarget(dimension, value)) ?? [];
-    if (tier === undefined && limits.length === 0) return [];
-    return [
-      {
-        [dimension]: value,
-        ...(tier === undefined ? undefined : { tier }),
-        ...(limits.length === 0 ? undefined : { limits: limits.toSorted(byPrecedence).map(renderLimit) }),
-      },
-    ];
-  });
-  const underway = rows.underway
-    .map(
-      ({ rollout: { policy, toVersion, id } }) => `# on its way: version ${toVersion} of ${policy} (rollout ${id})\n`,
-    )
-    .toSorted();
-  const document = {
-    policies: policies.map((record) => documentFromText(record.document)),
-    ...(fallback === undefined ? undefined : { default: documentFromText(fallback.document) }),
-    ...(subjects.length === 0 ? undefined : { subjects }),
-  };
-  return `# Sluice's policies, as of generation ${generation}\n${underway.join("")}${renderYaml(document)}`;
-}
-
-function renderLimit({ policy, limit, windows, untilMs }: SubjectLimitRecord): unknown {
-  return {
-    policy,
-    ...(limit === "" ? undefined : { limit }),
-    windows: JSON.parse(windows) as unknown,
-    ...(untilMs === undefined ? undefined : { until: new Date(untilMs).toISOString() }),
-  };
 }

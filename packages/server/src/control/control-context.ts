@@ -1,5 +1,6 @@
 import type { PolicyStore } from "@sluice/sql";
 import type { Limiter, PolicySet } from "sluice";
+import type { Aside } from "../aside/aside.ts";
 import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { DocumentReader } from "./read-documents.ts";
@@ -24,4 +25,6 @@ export interface ControlContext {
   readonly hotKeys: OwnHotKeys;
   readonly reader: DocumentReader;
   readonly refusals: Refusals;
+  /** Where that is done which a request may make arbitrarily long. */
+  readonly aside: Aside;
 }

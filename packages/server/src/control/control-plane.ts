@@ -21,6 +21,15 @@ export interface ControlPlane {
   readonly tokens: TokenControl;
   readonly nodes: NodeControl;
   readonly configuration: ConfigurationControl;
+  readonly texts: TextControl;
+}
+
+/** Reads what callers send as YAML. Long texts are read in another thread, in bounded number, time and memory. */
+export interface TextControl {
+  /** What a text says, as plain data. Throws `invalid_request` with every problem and its place. */
+  readYaml(actor: Actor, yaml: string): Promise<unknown>;
+  /** Problems with what the text says, each with its line and column. */
+  place(actor: Actor, yaml: string, problems: readonly Problem[]): Promise<readonly Problem[]>;
 }
 
 /** Who asks, and from where. */

@@ -1,9 +1,9 @@
 import type { PolicyRecord, RolloutRecord, StoreView, VersionRecord } from "@sluice/sql";
 import { type Problem, SluiceError } from "sluice";
 import { commit, look, type Outcome, seenFrom } from "./commit.ts";
-import { composePolicySet, placeOf } from "./compose-policy-set.ts";
+import { composeInTurns, placeOf } from "./compose-policy-set.ts";
 import type { ControlContext } from "./control-context.ts";
-import { invalidField, notFound } from "./control-errors.ts";
+import { invalidField, invalidPolicies, notFound } from "./control-errors.ts";
 import type {
   Actor,
   Changed,
@@ -16,21 +16,18 @@ import type {
 import { demandReach } from "./demand-reach.ts";
 import { diffDocuments } from "./diff-documents.ts";
 import { isOverriddenByFiles, warnOverridden } from "./overridden-by-files.ts";
-import { limitOf, pageOf } from "./page.ts";
+import { limitBySize, limitOf, pageOf } from "./page.ts";
 import { documentFromText, keptDocument, ownerOf } from "./policy-documents.ts";
-import { readDocument } from "./read-documents.ts";
+import { inspectDocument } from "./read-documents.ts";
 import { rolloutView } from "./rollout-view.ts";
 import { readStoredRows, underwayStates } from "./stored-rows.ts";
-import {
-  auditOf,
-  deletePolicy,
-  lintDocument,
-  type PolicyWish,
-  type WrittenPolicy,
-  writePolicy,
-} from "./write-policy.ts";
+import { whoOf } from "./who-of.ts";
+import { auditOf, deletePolicy, type PolicyWish, type WrittenPolicy, writePolicy } from "./write-policy.ts";
 
 const kind = "policy";
+
+/** Two longer documents are compared in another thread: writing them as YAML takes a millisecond for each few kilobytes. */
+const maxComparedHere = 4 * 1024;
 
 export function createPolicyControl(context: ControlContext): PolicyControl {
   function put(
@@ -39,16 +36,32 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
     id: string,
     options: PolicyPutOptions,
     wishOf: (view: StoreView) => Promise<Pick<PolicyWish, "document" | "revertOf">>,
+    sent?: PolicyDocument,
   ): Promise<Changed<StoredPolicy>> {
     const { expected, rollout, ruleKey, why = "" } = options;
-    const wish = { permission: "edit" as const, action, kind, target: id, policies: true, at: placeOf(id) };
+    let inspected: Inspected | undefined;
+    const wish = {
+      permission: "edit" as const,
+      action,
+      kind,
+      target: id,
+      policies: true,
+      at: placeOf(id),
+      async prepare(): Promise<void> {
+        // What is short is read within the change.
+        if (sent === undefined || JSON.stringify(sent).length <= maxReadHere) return;
+        inspected = await inspect(context, actor, id, keptDocument(id, sent));
+        if (inspected.problems.length > 0) throw invalidPolicies(inspected.problems);
+      },
+    };
     return commit(context, actor, wish, options, async (change): Promise<Outcome<StoredPolicy>> => {
       const nowMs = context.nowMs();
       const wanted = await wishOf(change);
       await demandReach(actor.caller, change, context.files(), { id, document: wanted.document });
       const { policySet: inForce } = context.limiter.snapshot;
-      const wish = { id, expected, rollout, ruleKey, why, inForce, ...wanted };
-      const written = await writePolicy(change, actor, wish, nowMs);
+      const { warnings: known } = inspected ?? {};
+      const wanting = { id, expected, rollout, ruleKey, why, inForce, warnings: known, ...wanted };
+      const written = await writePolicy(change, actor, wanting, nowMs);
       const version = await change.version(id, written.version);
       const warnings = [...warnOverridden(context, [id]), ...written.warnings];
       const value = writtenView(context, written, version);
@@ -60,9 +73,10 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
   return {
     list: (actor, query = {}) =>
       look(context, actor, { action: "policy.list", kind, target: "" }, async (view) => {
-        const limit = limitOf(query);
+        const most = limitOf(query);
         const { after, owner } = query;
-        const records = await view.policies({ after, owner, limit: limit + 1 });
+        const records = await view.policies({ after, owner, limit: most + 1 });
+        const limit = limitBySize(records, most);
         const underway = new Map((await view.rollouts({ states: underwayStates })).map((one) => [one.policy, one]));
         const versions = new Map<string, VersionRecord | undefined>();
         for (const { id, version } of records.slice(0, limit)) versions.set(id, await view.version(id, version));
@@ -82,7 +96,8 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
         return policyView(context, record, await view.version(id, record.version), underway);
       }),
 
-    put: (actor, id, document, options = {}) => put(actor, "policy.put", id, options, async () => ({ document })),
+    put: (actor, id, document, options = {}) =>
+      put(actor, "policy.put", id, options, async () => ({ document }), document),
 
     delete(actor, id, options = {}) {
       const { expected, why = "" } = options;
@@ -101,13 +116,13 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
 
     versions: (actor, id, query = {}) =>
       look(context, actor, { action: "policy.versions.list", kind, target: id }, async (view) => {
-        const limit = limitOf(query);
+        const most = limitOf(query);
         const record = await view.policy(id);
         if (record === undefined) throw notFound(`policy ${id}`);
-        const records = await view.versions(id, { after: query.after, limit: limit + 1 });
+        const records = await view.versions(id, { after: query.after, limit: most + 1 });
         return pageOf(
           records,
-          limit,
+          limitBySize(records, most),
           ({ version }) => String(version),
           (version) => versionView(version, record),
         );
@@ -129,7 +144,14 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
         // Before the first version there was nothing.
         const before = first === 0 ? undefined : await findVersion(view, id, first);
         const after = last === 0 ? undefined : await findVersion(view, id, last);
-        return { policy: id, from: first, to: last, ...diffDocuments(documentOf(before), documentOf(after)) };
+        return { from: first, to: last, before, after };
+      }).then(async ({ from: first, to: last, before, after }) => {
+        const input = { before: documentOf(before), after: documentOf(after) };
+        const isShort = (before?.document.length ?? 0) + (after?.document.length ?? 0) <= maxComparedHere;
+        const compared = isShort
+          ? diffDocuments(input.before, input.after)
+          : await context.aside.run("diffDocuments", input, whoOf(actor));
+        return { policy: id, from: first, to: last, ...compared };
       }),
 
     revert: (actor, id, version, options = {}) =>
@@ -142,13 +164,34 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
 
     validate: (actor, document) =>
       look(context, actor, { action: "policy.validate.get", kind, target: "" }, async (view) =>
-        validate(context, view, document),
+        validate(context, actor, view, document),
       ),
   };
 }
 
+/** Longer documents are read in another thread: with a megabyte of what is wrong, that takes a tenth of a second. */
+const maxReadHere = 16 * 1024;
+
+interface Inspected {
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+}
+
+/** What is wrong with a document for itself, and what may surprise in it. */
+async function inspect(
+  { aside }: ControlContext,
+  actor: Actor,
+  id: string,
+  document: PolicyDocument,
+): Promise<Inspected> {
+  const text = JSON.stringify(document);
+  const input = { id, text };
+  return text.length <= maxReadHere ? inspectDocument(input) : aside.run("inspectDocument", input, whoOf(actor));
+}
+
 async function validate(
   context: ControlContext,
+  actor: Actor,
   view: StoreView,
   written: PolicyDocument,
 ): Promise<{ problems: readonly Problem[]; warnings: readonly Problem[] }> {
@@ -160,8 +203,8 @@ async function validate(
     if (error instanceof SluiceError) return { problems: error.problems, warnings: [] };
     throw error;
   }
-  const { policy, problems } = readDocument(id, document);
-  if (problems.length > 0 || policy === undefined) return { problems, warnings: [] };
+  const { problems, warnings } = await inspect(context, actor, id, document);
+  if (problems.length > 0) return { problems, warnings: [] };
   const rows = await readStoredRows(view);
   const options = { files: context.files(), reader: context.reader };
   const nowMs = context.nowMs();
@@ -174,13 +217,14 @@ async function validate(
     deleted: false,
     changedMs: nowMs,
   };
-  const before = composePolicySet(rows, nowMs, options).problems.map((problem) => JSON.stringify(problem));
-  const known = new Set(before);
   const others = rows.policies.filter((one) => one.id !== id);
   const underway = rows.underway.filter(({ rollout }) => rollout.policy !== id);
-  const after = composePolicySet({ ...rows, policies: [...others, record], underway }, nowMs, options).problems;
+  const after = (await composeInTurns({ ...rows, policies: [...others, record], underway }, nowMs, options)).problems;
+  // What was wrong before is looked for only where something is wrong.
+  const before = after.length === 0 ? [] : (await composeInTurns(rows, nowMs, options)).problems;
+  const known = new Set(before.map((problem) => JSON.stringify(problem)));
   const fresh = after.filter((problem) => !known.has(JSON.stringify(problem)));
-  return { problems: fresh.map((problem) => seenFrom(problem, placeOf(id))), warnings: lintDocument(id, policy) };
+  return { problems: fresh.map((problem) => seenFrom(problem, placeOf(id))), warnings };
 }
 
 async function findVersion(view: StoreView, id: string, version: number): Promise<VersionRecord> {

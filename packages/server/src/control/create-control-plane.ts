@@ -1,5 +1,6 @@
 import type { PolicyStore } from "@sluice/sql";
 import type { Limiter, PolicySet } from "sluice";
+import { type AsideOptions, createAside } from "../aside/aside.ts";
 import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createAuditControl } from "./control-audit.ts";
@@ -11,6 +12,7 @@ import type { ControlPlane } from "./control-plane.ts";
 import { createPolicyControl } from "./control-policies.ts";
 import { createRolloutControl } from "./control-rollouts.ts";
 import { createSubjectControl } from "./control-subjects.ts";
+import { createTextControl } from "./control-texts.ts";
 import { createTokenControl } from "./control-tokens.ts";
 import { createDocumentReader } from "./read-documents.ts";
 import { createRefusals } from "./refusals.ts";
@@ -33,10 +35,12 @@ export interface ControlPlaneOptions {
   readonly hotKeys?: OwnHotKeys | undefined;
   /** How many refusals of a minute are kept in the audit. */
   readonly refusalsPerMinute?: number | undefined;
+  /** Bounds of what is read in another thread. */
+  readonly aside?: AsideOptions | undefined;
 }
 
 export interface RunningControlPlane extends ControlPlane {
-  /** Resolves when refusals that were told are kept. The store is not closed. */
+  /** Resolves when refusals that were told are kept, and the thread for long work has ended. The store is not closed. */
   close(): Promise<void>;
 }
 
@@ -57,6 +61,7 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     hotKeys: options.hotKeys ?? (async () => []),
     reader: createDocumentReader(),
     refusals,
+    aside: createAside(options.aside),
   };
   return {
     policies: createPolicyControl(context),
@@ -67,7 +72,10 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
     tokens: createTokenControl(context),
     nodes: createNodeControl(context),
     configuration: createConfigurationControl(context),
-    close: () => refusals.settled(),
+    texts: createTextControl(context),
+    async close(): Promise<void> {
+      await Promise.all([refusals.settled(), context.aside.close()]);
+    },
   };
 }
 

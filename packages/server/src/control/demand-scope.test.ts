@@ -1,4 +1,4 @@
-import { parsePolicies, type SluiceError } from "sluice";
+import { parsePolicies } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { actorOf, admin, document, openTestControl, refusalOf, type TestControl } from "./testing/open-test-control.ts";
 
@@ -14,7 +14,7 @@ const shop = actorOf("editor", "shop");
 const put = (more: Readonly<Record<string, unknown>>, id = "p"): Promise<unknown> =>
   control.policies.put(shop, id, document("1/s", more));
 
-async function refusedScope(attempt: Promise<unknown>): Promise<SluiceError> {
+async function refusedScope(attempt: Promise<unknown>): ReturnType<typeof refusalOf> {
   const before = await control.dump();
   const refusal = await refusalOf(attempt);
   expect(refusal.code).toBe("permission_denied");

@@ -3,13 +3,13 @@ export const maxDepth = 64;
 
 /** Whether data that somebody sent is nested deeper than `maxDepth`: `JSON.stringify`, for one, runs out of stack there. */
 export function isTooDeep(value: unknown): boolean {
-  let level: readonly unknown[] = [value];
-  for (let depth = 0; depth <= maxDepth; depth++) {
-    const below: unknown[] = [];
-    for (const one of level)
-      if (typeof one === "object" && one !== null) for (const inner of Object.values(one)) below.push(inner);
-    if (below.length === 0) return false;
-    level = below;
-  }
-  return true;
+  return isDeeperThan(value, maxDepth);
+}
+
+function isDeeperThan(value: unknown, depth: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (depth === 0) return true;
+  if (Array.isArray(value)) return value.some((inner) => isDeeperThan(inner, depth - 1));
+  for (const key in value) if (isDeeperThan((value as Record<string, unknown>)[key], depth - 1)) return true;
+  return false;
 }

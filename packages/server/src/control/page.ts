@@ -10,6 +10,19 @@ export function limitOf({ limit = defaultLimit }: PageQuery): number {
   throw invalidField(["limit"], `must be a whole number from 1 to ${maxLimit}, but is ${limit}`);
 }
 
+/** As much as a part of a list says, but for its last item: a thousand of the longest policies would be a gigabyte. */
+const maxPageLength = 2 * 1024 * 1024;
+
+/** How many of these fit into a part of a list, of at most `limit`; one always does. */
+export function limitBySize(rows: readonly { readonly document: string }[], limit: number): number {
+  let length = 0;
+  const cut = rows.findIndex((row) => {
+    length += row.document.length;
+    return length > maxPageLength;
+  });
+  return cut < 0 ? limit : Math.min(limit, cut + 1);
+}
+
 /** A part of a list, from one more than it has: that tells whether another part follows. */
 export function pageOf<Row, T>(
   rows: readonly Row[],

@@ -1,4 +1,4 @@
-import { type Policy, type Problem, parseWindow, SluiceError, type Window } from "sluice";
+import { lintPolicies, type Policy, type Problem, parseWindow, SluiceError, type Window } from "sluice";
 import { readPolicyDocument } from "sluice/policy-text";
 
 /** The id of the stored policy that applies where no other matches. */
@@ -102,6 +102,28 @@ function readDefault(document: unknown): ReadDocument {
 
 function limitsNothing({ unlimited, deny }: Policy): boolean {
   return unlimited && Object.keys(deny).length === 0;
+}
+
+/** What is wrong with a policy that is read for itself, and what may surprise in it. */
+export function inspectDocument({ id, text }: { readonly id: string; readonly text: string }): {
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly Problem[];
+} {
+  const { policy, problems } = readStoredPolicy(id, text);
+  return { problems, warnings: policy === undefined || problems.length > 0 ? [] : lintDocument(id, policy) };
+}
+
+/** What may surprise in one document. */
+export function lintDocument(id: string, policy: Policy | "none"): readonly Problem[] {
+  if (policy === "none") return [];
+  const isDefault = id === defaultPolicyId;
+  const warnings = lintPolicies({
+    kind: "policy_set",
+    policies: isDefault ? [] : [policy],
+    ...(isDefault ? { fallback: policy } : undefined),
+    subjects: [],
+  });
+  return warnings.map(({ path, message }) => ({ path: path.slice(isDefault ? 1 : 2), message }));
 }
 
 const maxWindows = 16;

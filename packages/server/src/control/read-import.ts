@@ -40,7 +40,7 @@ export function readImport(text: string): ImportedConfiguration {
     ]);
   const read = readPolicyDocument(contents);
   const problems = [...read.problems, ...findDoubles(read.ids), ...findClashes(contents)];
-  if (problems.length > 0) throw invalidPolicies(problems.map(withPlace));
+  if (problems.length > 0) throw invalidPolicies(problems.map((one) => withPlace(one)));
 
   const written = contents as Written;
   return {

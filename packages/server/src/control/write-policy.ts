@@ -1,5 +1,5 @@
 import type { PolicyRecord, RolloutRecord, StoreChange, VersionRecord } from "@sluice/sql";
-import { lintPolicies, type Policy, type PolicySet, type Problem, SluiceError } from "sluice";
+import { type Policy, type PolicySet, type Problem, SluiceError } from "sluice";
 import { startRollout } from "../rollouts/start-rollout.ts";
 import { endRollout } from "../rollouts/steer-rollout.ts";
 import type { Deed } from "./audit-entry.ts";
@@ -11,7 +11,7 @@ import { makeTimedId } from "./make-id.ts";
 import { demandOwner, teamOf } from "./may-edit.ts";
 import { documentFromText, holdsForTheSame, keptDocument, ownerOf, saysTheSame } from "./policy-documents.ts";
 import { deletedPolicy, type MovedBy, newestVersion } from "./put-rollout.ts";
-import { defaultPolicyId, readDocument } from "./read-documents.ts";
+import { defaultPolicyId, lintDocument, readDocument } from "./read-documents.ts";
 import { auditedRollout } from "./rollout-view.ts";
 import { underwayStates } from "./stored-rows.ts";
 import { VersionConflict } from "./version-conflict.ts";
@@ -27,6 +27,8 @@ export interface PolicyWish {
   readonly revertOf?: number | undefined;
   /** What is in force on this node, files included. */
   readonly inForce: PolicySet;
+  /** What may surprise in the document, where that has been looked for. */
+  readonly warnings?: readonly Problem[] | undefined;
 }
 
 /** What becomes of a policy. */
@@ -80,7 +82,7 @@ export function planPolicy(
   demandSeen(id, current, wish.expected);
   const policy = readPolicy(id, document);
   demandScope(actor.caller, { id, policy, current, inForce: wish.inForce });
-  const warnings = lintDocument(id, policy);
+  const warnings = wish.warnings ?? lintDocument(id, policy);
 
   const before = current === undefined ? undefined : documentFromText(current.document);
   const ruleKey = wish.ruleKey ?? (before && holdsForTheSame(before, document) ? current?.ruleKey : undefined);
@@ -203,19 +205,6 @@ function readPolicy(id: string, document: PolicyDocument): Policy | "none" {
   const { policy, problems } = readDocument(id, document);
   if (problems.length > 0 || policy === undefined) throw invalidPolicies(problems);
   return policy;
-}
-
-/** What may surprise in one document. */
-export function lintDocument(id: string, policy: Policy | "none"): readonly Problem[] {
-  if (policy === "none") return [];
-  const isDefault = id === defaultPolicyId;
-  const warnings = lintPolicies({
-    kind: "policy_set",
-    policies: isDefault ? [] : [policy],
-    ...(isDefault ? { fallback: policy } : undefined),
-    subjects: [],
-  });
-  return warnings.map(({ path, message }) => ({ path: path.slice(isDefault ? 1 : 2), message }));
 }
 
 /** How the new version is to go out; undefined: to everybody, at once. */

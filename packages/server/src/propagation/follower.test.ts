@@ -207,7 +207,7 @@ describe("a follower", () => {
       if (broken) throw new Error("cannot be used");
       return policies.useStored(compose);
     };
-    await follow({}, { policies: { useStored } }).start(undefined);
+    await follow({}, { policies: { useStored, files: noPolicies } }).start(undefined);
     broken = true;
     await putPolicy(store, "p", 5);
     await changeStore(store, (change) => change.putToken(tokenOf("t1")));
@@ -234,7 +234,7 @@ describe("a follower", () => {
       if (calls === 1) throw new Error("cannot be used");
       return policies.useStored(compose);
     };
-    await follow({}, { policies: { useStored } }).start(kept);
+    await follow({}, { policies: { useStored, files: noPolicies } }).start(kept);
     expect(limitOf("p")).toBe(5);
     expect(follower.status).toMatchObject({ state: "stale", source: "snapshot", generation: 1, newest: 2 });
   });
@@ -251,7 +251,7 @@ describe("a follower", () => {
       reads += 1;
       return store.read(work);
     };
-    await follow({ read }, { policies: { useStored } }).start(undefined);
+    await follow({ read }, { policies: { useStored, files: noPolicies } }).start(undefined);
     await store.close();
     store = await openPolicyStore({ url: "sqlite::memory:" });
     await putPolicy(store, "p", 7);
@@ -597,7 +597,7 @@ describe("the kill switch", () => {
       if (broken) throw new Error("cannot be used");
       return policies.useStored(compose);
     };
-    await follow({}, { policies: { useStored } }).start(undefined);
+    await follow({}, { policies: { useStored, files: noPolicies } }).start(undefined);
     broken = true;
     await putPolicy(store, "p", 5);
     const sinceMs = clock.epochMs();

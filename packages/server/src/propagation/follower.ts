@@ -7,11 +7,13 @@ import {
   type TokenRecord,
 } from "@sluice/sql";
 import type { Limiter, Problem } from "sluice";
+import { preparePolicy } from "sluice/policy-text";
 import { digestOf, readStored, type StoredGeneration } from "../control/assemble-stored.ts";
-import { composePolicySet } from "../control/compose-policy-set.ts";
+import { type ComposedPolicies, composeInTurns, composePolicySet } from "../control/compose-policy-set.ts";
 import { createDocumentReader } from "../control/read-documents.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { StoreFigures } from "../telemetry/store-families.ts";
+import { createTurns } from "../turns.ts";
 import { withDeadline } from "../with-deadline.ts";
 import { obeyKillSwitch } from "./obey-kill-switch.ts";
 import type { PoliciesInForce } from "./policies-in-force.ts";
@@ -60,7 +62,7 @@ export interface Follower {
 export interface FollowerOptions {
   readonly store: Pick<PolicyStore, "readPulse" | "read" | "where">;
   readonly limiter: Pick<Limiter, "force">;
-  readonly policies: Pick<PoliciesInForce, "useStored">;
+  readonly policies: Pick<PoliciesInForce, "useStored" | "files">;
   readonly figures: Pick<StoreFigures, "countTakenUp" | "countHeard" | "countFoundByLooking" | "countRefused">;
   readonly log: Logger;
   /** Hears of the tokens at every read, also where policies of the same generation are refused. */
@@ -184,7 +186,7 @@ export function createFollower(options: FollowerOptions): Follower {
     reached();
   }
 
-  /** The switch alone, which does not wait for a whole that is long in coming. That the store is away is told by who reads it. */
+  /** The switch alone, which does not wait for a whole that is long in coming, or long to be made ready. That the store is away is told by who reads it. */
   async function glance(): Promise<void> {
     if (glancing) return;
     glancing = true;
@@ -199,11 +201,17 @@ export function createFollower(options: FollowerOptions): Follower {
   }
 
   async function readWhole(goneBack: boolean): Promise<void> {
-    const askedMs = steadyMs();
     reading = true;
-    const { stored, changedMs } = await withDeadline(store.read(readWithTime), readWithinMs, silence).finally(() => {
+    try {
+      await readAndTakeUp(goneBack);
+    } finally {
       reading = false;
-    });
+    }
+  }
+
+  async function readAndTakeUp(goneBack: boolean): Promise<void> {
+    const askedMs = steadyMs();
+    const { stored, changedMs } = await withDeadline(store.read(readWithTime), readWithinMs, silence);
     if (closed) return;
     readAtMs = steadyMs();
     newest = stored.generation;
@@ -216,16 +224,17 @@ export function createFollower(options: FollowerOptions): Follower {
         "the policy store has an older generation than this node, as after a restored backup; what it has is taken up",
       );
     useTokens(stored.tokens);
-    takeUp(stored, "store");
+    await takeUp(stored, "store");
     if (before !== undefined && before !== stored.generation)
       figures.countTakenUp(changedMs === undefined ? undefined : Math.max(0, nowMs() - changedMs) / 1_000);
   }
 
-  function takeUp(stored: StoredGeneration, source: FollowerStatus["source"]): void {
+  async function takeUp(stored: StoredGeneration, source: FollowerStatus["source"]): Promise<void> {
     const { generation } = stored;
     const before = taken;
     try {
-      const digest = use(stored, before?.digest);
+      const digest = await use(stored, before?.digest);
+      if (closed) return;
       const isNew = before?.stored.generation !== generation || before.source !== source || before.digest !== digest;
       taken = { stored, source, digest, atMs: isNew ? nowMs() : before.atMs };
       if (source === "store") refused = undefined;
@@ -251,18 +260,33 @@ export function createFollower(options: FollowerOptions): Follower {
     }
   }
 
-  /** Has the policies decide, where they differ from those in force. */
-  function use(stored: StoredGeneration, digestBefore: string | undefined): string {
+  /**
+   * Has the policies decide, where they differ from those in force. They are composed and compiled a few at a time, between
+   * decisions, and then taken up at once.
+   */
+  async function use(stored: StoredGeneration, digestBefore: string | undefined): Promise<string> {
     const digest = digestOf(stored.rows);
     if (digest === digestBefore && refused === undefined) return digest;
+    const ahead = { files: policies.files, composed: await prepare(stored) };
+    if (closed) return digest;
     // Composed anew whenever files change, because it may refer to what is in them.
     policies.useStored((files) => {
-      const composed = composePolicySet(stored.rows, nowMs(), { reader, files });
-      reader.sweep();
+      const composed =
+        files === ahead.files ? ahead.composed : composePolicySet(stored.rows, nowMs(), { reader, files });
       tellProblems(composed.problems);
       return composed.policySet;
     });
     return digest;
+  }
+
+  async function prepare(stored: StoredGeneration): Promise<ComposedPolicies> {
+    const composed = await composeInTurns(stored.rows, nowMs(), { reader, files: policies.files });
+    const turns = createTurns();
+    for (const policy of composed.policySet.policies) {
+      preparePolicy(policy);
+      await turns.pass();
+    }
+    return composed;
   }
 
   function tellProblems(found: readonly Problem[]): void {
@@ -310,7 +334,7 @@ export function createFollower(options: FollowerOptions): Follower {
       if (taken === undefined && kept !== undefined) {
         hearSwitch(kept, { askedMs: undefined });
         useTokens(kept.tokens);
-        takeUp(kept, "snapshot");
+        await takeUp(kept, "snapshot");
         if (taken !== undefined)
           log.error(
             { store: store.where, generation: kept.generation, reason: away?.reason ?? refused?.reason },

@@ -39,11 +39,10 @@ export interface AdminRequest<Body = undefined, Query = unknown> {
   /** Path and query, as they came. */
   readonly url: string;
   readonly headers: RequestHeaders;
-  /** The body as it came, where that was YAML; else, parsed. */
+  /** The body as it came, where that was YAML, or the handler reads it itself. */
   readonly yaml: string | undefined;
-  readonly json: unknown;
   /** Problems with what the body says, each with its line and column where that was YAML. */
-  placed(problems: readonly Problem[]): readonly Problem[];
+  placed(problems: readonly Problem[]): Promise<readonly Problem[]>;
 }
 
 /** What a table says of a route. */
@@ -62,7 +61,7 @@ export interface AdminRouteWords<Body, Query extends QueryShapes> {
   /** Without a body, the handler sees `{}` read by the shape. */
   readonly bodyOptional?: boolean | undefined;
   readonly bodyTypes?: readonly BodyType[] | undefined;
-  /** The handler reads the body itself, from `yaml` or `json`. */
+  /** The handler reads the body itself, from `yaml`. */
   readonly bodyUnread?: boolean | undefined;
   readonly maxBodyBytes?: number | undefined;
   readonly query?: Query | undefined;
@@ -94,6 +93,7 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
     answers: rest.answers,
     deprecated: rest.deprecated,
     bodyTypes: rest.bodyTypes,
+    bodyAsText: bodyUnread,
     ...(rest.pathParameters !== undefined && { pathParameters: rest.pathParameters }),
     access,
     query: Object.fromEntries(Object.entries(known).map(([name, { schema }]) => [name, schema])),
@@ -104,7 +104,10 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
     async handle(request: HttpRequest, context: AdminContext): Promise<HttpResponse> {
       if (shape === undefined && access === "write") refuseBody(request);
       const asked = readQuery(known, request.url) as ReadQuery<Query> & ReadQuery<typeof changeQuery>;
-      const { body, told } = readRequestBody(request, bodyUnread === true ? undefined : shape, bodyOptional === true);
+      const { body, told } = await readRequestBody(request, context, {
+        shape: bodyUnread === true ? undefined : shape,
+        optional: bodyOptional === true,
+      });
       try {
         const expected = readExpected(request.headers, told.expected_version, expects);
         const answered = await handle(
@@ -122,14 +125,13 @@ export function adminRoute<Body = undefined, const Query extends QueryShapes = R
             url: request.url,
             headers: request.headers,
             yaml: request.yaml,
-            json: request.body,
             placed: told.placed,
           },
           context,
         );
         return withSuccessor(answered, words.deprecated);
       } catch (error) {
-        throw withPlaces(error, told.placed);
+        throw await withPlaces(error, told.placed);
       }
     },
   };
@@ -150,9 +152,9 @@ function withSuccessor(answered: HttpResponse, deprecated: Deprecation | undefin
   return { ...answered, headers: { ...answered.headers, link: `${link}, ${renderDeprecation(deprecated).link}` } };
 }
 
-function withPlaces(error: unknown, placed: BodyText["placed"]): unknown {
+async function withPlaces(error: unknown, placed: BodyText["placed"]): Promise<unknown> {
   if (!(error instanceof SluiceError) || error.problems.length === 0) return error;
-  return new SluiceError(error.code, error.message, placed(error.problems));
+  return new SluiceError(error.code, error.message, await placed(error.problems));
 }
 
 /** Throws `invalid_request` where what stands in the path is longer than any name or value of ours. */
@@ -179,19 +181,19 @@ interface ToldInBody extends Pick<BodyText, "placed"> {
   readonly expected_version?: number | undefined;
 }
 
-function readRequestBody(
+async function readRequestBody(
   request: HttpRequest,
-  shape: Shape<unknown> | undefined,
-  optional: boolean,
-): { readonly body: unknown; readonly told: ToldInBody } {
-  if (shape === undefined) return { body: undefined, told: { placed: (problems) => problems } };
-  const { contents, placed } = readBodyText(request);
+  { control }: AdminContext,
+  { shape, optional }: { readonly shape: Shape<unknown> | undefined; readonly optional: boolean },
+): Promise<{ readonly body: unknown; readonly told: ToldInBody }> {
+  if (shape === undefined) return { body: undefined, told: { placed: async (problems) => problems } };
+  const { contents, placed } = await readBodyText(request, control.texts);
   const given = contents === undefined && optional ? {} : contents;
   try {
     const body = parseShape(shape, given, "invalid_request", "the body");
     const told = typeof body === "object" && body !== null ? (body as Partial<ToldInBody>) : {};
     return { body, told: { why: told.why, expected_version: told.expected_version, placed } };
   } catch (error) {
-    throw withPlaces(error, placed);
+    throw await withPlaces(error, placed);
   }
 }

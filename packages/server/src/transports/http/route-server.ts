@@ -123,9 +123,13 @@ export async function createRouteServer<Context extends Service, R extends Route
     else done();
   });
   for (const route of routes) {
-    const { path, handle, bodies, bodyTypes, maxBodyBytes: maxBytes = maxBodyBytes } = route;
+    const { path, handle, bodies, bodyTypes, bodyAsText, maxBodyBytes: maxBytes = maxBodyBytes } = route;
     const spanName = `${route.method} ${path}`;
     const besideAnswers = headersOf?.(route);
+
+    function isText(type: BodyType): boolean {
+      return type === "yaml" || bodyAsText === true;
+    }
 
     function answer(request: FastifyRequest, reply: FastifyReply, buffer: Buffer | undefined, type: BodyType): void {
       const { raw, caller, span } = request;
@@ -133,8 +137,8 @@ export async function createRouteServer<Context extends Service, R extends Route
         const asked = {
           url: raw.url ?? "",
           params: request.params as PathParameters,
-          body: buffer === undefined || type !== "json" ? undefined : parseJsonBody(buffer),
-          yaml: buffer === undefined || type !== "yaml" ? undefined : parseTextBody(buffer),
+          body: buffer === undefined || isText(type) ? undefined : parseJsonBody(buffer),
+          yaml: buffer === undefined || !isText(type) ? undefined : parseTextBody(buffer),
           bodyBytes: buffer?.length ?? 0,
           headers: raw.headers,
           rawHeaders: raw.rawHeaders,

@@ -25,6 +25,8 @@ export interface Route<Context = HttpContext, Name extends string = SchemaName> 
   readonly bodyOptional?: boolean | undefined;
   /** What a body may be written in. Absent: JSON. */
   readonly bodyTypes?: readonly BodyType[] | undefined;
+  /** Whether the handler is given the body as text, in `yaml`, whatever it is written in: JSON is YAML, too. */
+  readonly bodyAsText?: boolean | undefined;
   /** Request headers that are looked at, and what for. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Parameters of the query: what they mean, or with that their schema. */

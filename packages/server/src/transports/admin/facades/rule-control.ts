@@ -4,6 +4,7 @@ import { invalidField, invalidRequest, notFound } from "../../../control/control
 import type { Actor, Changed, ControlPlane, ExpectingOptions, StoredPolicy } from "../../../control/control-plane.ts";
 import { defaultPolicyId, readDocument } from "../../../control/read-documents.ts";
 import { VersionConflict } from "../../../control/version-conflict.ts";
+import { createTurns } from "../../../turns.ts";
 import { renameProblems } from "../rename-problems.ts";
 import { readRules } from "./read-rules.ts";
 import { type Rule, ruleIdOf, ruleKeyOf, splitRuleId } from "./rule.ts";
@@ -178,9 +179,11 @@ async function besideOf(policies: Policies, actor: Actor, policy: string): Promi
 /** The policy that has the rule for whoever has no tier. */
 async function findBeside(policies: Policies, actor: Actor, written: WrittenRule): Promise<Beside | undefined> {
   const key = ruleKeyOf(written);
+  const turns = createTurns();
   for (let after: string | undefined; ; ) {
     const { items, next } = await policies.list(actor, { after, limit: 1_000 });
     for (const stored of items) {
+      await turns.pass();
       const read = readRules(stored.id, stored.document);
       if (read.kind === "rules" && ruleKeyOf(read.rules[0]) === key) return { stored, rules: read.rules };
     }

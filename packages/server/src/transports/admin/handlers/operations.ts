@@ -6,7 +6,6 @@ import type { HttpResponse } from "../../http/exchange.ts";
 import { hotKeysBody } from "../../http/hot-keys-body.ts";
 import { answerPage, changeBody } from "../answer.ts";
 import { auditBody, killSwitchBody, nodeBody, tokenBody } from "../operation-bodies.ts";
-import { refuseDeep } from "../read-body-text.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
 export async function getKillSwitch({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
@@ -96,14 +95,11 @@ export async function exportAll({ actor }: AdminRequest, { control }: AdminConte
 }
 
 export async function importAll(
-  { actor, yaml, json, query, change, anyVersion }: AdminRequest<unknown, { readonly mode?: "merge" | "replace" }>,
+  { actor, yaml: text, query, change, anyVersion }: AdminRequest<unknown, { readonly mode?: "merge" | "replace" }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  if (yaml === undefined && json === undefined)
+  if (text === undefined || text === "")
     throw new SluiceError("invalid_request", "the body is empty; it should be a policy file, in YAML or JSON");
-  refuseDeep(json);
-  // JSON is YAML, too.
-  const text = yaml ?? JSON.stringify(json);
   const changed = await control.configuration.import(actor, text, {
     ...change,
     ...(anyVersion && { expected: "any" }),

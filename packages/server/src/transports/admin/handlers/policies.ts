@@ -43,7 +43,10 @@ async function keep(
   const { document, rollout } = body;
   const changed = await control.policies.put(actor, id, document, { ...change, rollout });
   // Who does not say which version they saw changes nothing that is there.
-  return answerPolicy({ ...changed, warnings: placed(changed.warnings) }, (change.expected ?? 0) === 0 ? 201 : 200);
+  return answerPolicy(
+    { ...changed, warnings: await placed(changed.warnings) },
+    (change.expected ?? 0) === 0 ? 201 : 200,
+  );
 }
 
 function answerPolicy(changed: Changed<StoredPolicy>, status: 200 | 201): HttpResponse {
@@ -107,8 +110,8 @@ export async function validatePolicy(
     status: 200,
     body: {
       valid: problems.length === 0,
-      problems: problemBodies(placed(problems)),
-      warnings: problemBodies(placed(warnings)),
+      problems: problemBodies(await placed(problems)),
+      warnings: problemBodies(await placed(warnings)),
     },
   };
 }

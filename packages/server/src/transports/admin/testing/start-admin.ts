@@ -116,6 +116,7 @@ export async function startAdmin(options: StartAdminOptions = {}): Promise<Start
     },
     async close(withinMs?: number): Promise<number> {
       const cut = await listening.close(withinMs);
+      await control.close();
       await store.close();
       return cut;
     },

@@ -1,4 +1,5 @@
 import type { Listed, StoredPolicy } from "../../../../control/control-plane.ts";
+import { createTurns } from "../../../../turns.ts";
 import type { HttpResponse } from "../../../http/exchange.ts";
 import { answerPage, type Body } from "../../answer.ts";
 import type { AdminContext, AdminRequest } from "../../route.ts";
@@ -25,13 +26,17 @@ export function listRules(words: RuleWords) {
     const asked = query[words.fields.dimension] as string | undefined;
     const dimension = asked === otherApiKey ? "api_key" : asked;
     const found: StoredPolicy[] = [];
+    const turns = createTurns();
     let next = query.after;
     for (let part = 0; part < maxParts && found.length < limit; part++) {
       const page: Listed<StoredPolicy> = await control.policies.list(actor, {
         after: next,
         limit: limit - found.length,
       });
-      found.push(...page.items.filter((stored) => dimension === undefined || isBy(stored, dimension)));
+      for (const stored of page.items) {
+        await turns.pass();
+        if (dimension === undefined || isBy(stored, dimension)) found.push(stored);
+      }
       next = page.next;
       if (next === undefined) break;
     }

@@ -1,0 +1,156 @@
+import { Worker } from "node:worker_threads";
+import { type ErrorCode, type Problem, SluiceError } from "sluice";
+import type { AsideInput, AsideJobs, AsideResult } from "./aside-jobs.ts";
+
+/**
+ * Does work in another thread that a request may make arbitrarily long, so that decisions never wait for it. There is one thread,
+ * which is started by the first job and ended after a while without any. Jobs run one after the other.
+ */
+export interface Aside {
+  /**
+   * Runs a job for a caller. Throws what the job throws; `overloaded` where too many wait, of this caller or of all;
+   * `invalid_request` where it takes too long or too much memory.
+   */
+  run<Name extends keyof AsideJobs>(name: Name, input: AsideInput<Name>, who: string): Promise<AsideResult<Name>>;
+  /** Ends the thread. Jobs that wait are refused. */
+  close(): Promise<void>;
+}
+
+export interface AsideOptions {
+  /** How long one job may take before its thread is ended. */
+  readonly withinMs?: number | undefined;
+  /** How many jobs there may be at a time, running or waiting: of all callers, and of one. */
+  readonly maxJobs?: number | undefined;
+  readonly maxJobsOfOne?: number | undefined;
+  readonly maxMemoryMb?: number | undefined;
+  /** How long the thread stays without a job. */
+  readonly idleMs?: number | undefined;
+}
+
+/** What the thread is sent. */
+export interface AsideOrder {
+  readonly name: keyof AsideJobs;
+  readonly input: unknown;
+}
+
+/** What it answers. Errors lose their class between threads, so they travel as plain data. */
+export type AsideAnswer =
+  | { readonly kind: "done"; readonly result: unknown }
+  | {
+      readonly kind: "refused";
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly problems: readonly Problem[];
+    };
+
+interface Waiting {
+  readonly order: AsideOrder;
+  readonly who: string;
+  resolve(result: unknown): void;
+  reject(error: Error): void;
+}
+
+export function createAside(options: AsideOptions = {}): Aside {
+  const { withinMs = 30_000, maxJobs = 32, maxJobsOfOne = 8, maxMemoryMb = 1_024, idleMs = 60_000 } = options;
+  /** The first one is running. */
+  const jobs: Waiting[] = [];
+  let worker: Worker | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let closed = false;
+
+  function startWorker(): Worker {
+    // From source the worker is TypeScript as well, and finds the other packages' sources.
+    const fromSource = import.meta.url.endsWith(".ts");
+    const started = new Worker(new URL(`aside-worker.${fromSource ? "ts" : "js"}`, import.meta.url), {
+      execArgv: fromSource ? ["--conditions=source"] : [],
+      resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb },
+    });
+    started.unref();
+    started.on("message", (answer: AsideAnswer) => {
+      if (started === worker) finish(answer);
+    });
+    started.on("error", (error: NodeJS.ErrnoException) => {
+      if (started !== worker) return;
+      worker = undefined;
+      const isMemory = error.code === "ERR_WORKER_OUT_OF_MEMORY";
+      fail(isMemory ? tooMuch(`more than ${maxMemoryMb} MB of memory`) : error);
+    });
+    started.on("exit", (code) => {
+      if (started !== worker) return;
+      worker = undefined;
+      fail(new Error(`the thread beside this one ended with ${code}`));
+    });
+    return started;
+  }
+
+  function runNext(): void {
+    clearTimeout(timer);
+    const [next] = jobs;
+    if (next === undefined) {
+      timer = setTimeout(endWorker, idleMs).unref();
+      return;
+    }
+    worker ??= startWorker();
+    worker.postMessage(next.order);
+    timer = setTimeout(() => {
+      endWorker();
+      fail(tooMuch(`more than ${withinMs / 1_000} s`));
+    }, withinMs);
+  }
+
+  function endWorker(): void {
+    const ended = worker;
+    worker = undefined;
+    void ended?.terminate();
+  }
+
+  function finish(answer: AsideAnswer): void {
+    const job = jobs.shift();
+    if (answer.kind === "done") job?.resolve(answer.result);
+    else job?.reject(new SluiceError(answer.code, answer.message, answer.problems));
+    runNext();
+  }
+
+  function fail(error: Error): void {
+    jobs.shift()?.reject(error);
+    runNext();
+  }
+
+  function refuseTooMany(who: string): void {
+    const own = jobs.filter((job) => job.who === who).length;
+    if (closed) throw overloaded("the server is stopping");
+    if (own >= maxJobsOfOne) throw overloaded(`${own} large requests of ${who} are being read already`);
+    if (jobs.length >= maxJobs) throw overloaded(`${jobs.length} large requests are being read already`);
+  }
+
+  return {
+    async run<Name extends keyof AsideJobs>(
+      name: Name,
+      input: AsideInput<Name>,
+      who: string,
+    ): Promise<AsideResult<Name>> {
+      refuseTooMany(who);
+      return new Promise<unknown>((resolve, reject) => {
+        jobs.push({ order: { name, input }, who, resolve, reject });
+        if (jobs.length === 1) runNext();
+      }) as Promise<AsideResult<Name>>;
+    },
+    async close(): Promise<void> {
+      closed = true;
+      clearTimeout(timer);
+      for (const job of jobs.splice(0)) job.reject(overloaded("the server is stopping"));
+      const ended = worker;
+      worker = undefined;
+      await ended?.terminate();
+    },
+  };
+}
+
+function overloaded(why: string): SluiceError {
+  return new SluiceError("overloaded", `${why}; try again in a moment`);
+}
+
+function tooMuch(what: string): SluiceError {
+  const message = `takes ${what} to read; send less at a time`;
+  return new SluiceError("invalid_request", `the request ${message}`, [{ path: [], message }]);
+}

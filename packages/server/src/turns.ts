@@ -1,0 +1,23 @@
+import { setImmediate as turn } from "node:timers/promises";
+
+/** How long decisions may wait for one stretch of longer work. */
+const stretchMs = 2;
+
+/**
+ * For loops over everything that is stored: `await turns.pass()` in each round lets decisions have their turn whenever the loop
+ * has run for two milliseconds.
+ */
+export interface Turns {
+  pass(): Promise<void>;
+}
+
+export function createTurns(): Turns {
+  let sinceMs = performance.now();
+  return {
+    async pass(): Promise<void> {
+      if (performance.now() - sinceMs < stretchMs) return;
+      await turn();
+      sinceMs = performance.now();
+    },
+  };
+}
