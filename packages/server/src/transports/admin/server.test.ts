@@ -244,7 +244,7 @@ describe("input", () => {
     ] as const;
     for (const [method, path, body] of asked) {
       const told = await bodyOf(await admin.ask("admin", method, path, { body }), 400);
-      expect(told.detail, path).toContain("nested deeper than 64 levels");
+      expect(told.detail, path).toMatch(/nested (deeper than 64 levels|too deeply to be read)/);
     }
     const blocks = `limits:\n${"- ".repeat(100)}a\n`;
     for (const [method, path, body] of [
