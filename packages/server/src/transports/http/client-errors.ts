@@ -20,9 +20,9 @@ export function answerClientError(error: ClientError, socket: Socket): void {
 }
 
 /** As the parser of Node's HTTP server throws it. */
-interface ClientError {
+export interface ClientError {
   readonly code?: string;
-  /** The chunk that it stumbled over. A `Buffer`, whatever Fastify's types say. */
+  /** The chunk that it stumbled over. A `Buffer`. */
   readonly rawPacket?: unknown;
 }
 

@@ -24,8 +24,7 @@ const nothing: ReadBody = { kind: "read", body: undefined, type: "json" };
 const jsonOnly: readonly BodyType[] = ["json"];
 
 /**
- * Reads a body of these types, of at most so many bytes, and goes on; never where it breaks off. Straight from Node's request, because
- * the usual body is one piece, and Fastify's own way is made for those that are not.
+ * Reads a body of these types, of at most so many bytes, and goes on; never where it breaks off. The usual body is one piece.
  */
 export function readBody(
   request: IncomingMessage,

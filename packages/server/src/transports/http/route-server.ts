@@ -1,17 +1,25 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { Socket } from "node:net";
-import { type FastifyError, type FastifyReply, type FastifyRequest, fastify } from "fastify";
-import { type ErrorCode, SluiceError } from "sluice";
-import type { Caller } from "../../access/access.ts";
+import type { ErrorCode } from "sluice";
+import { type Caller, unasked } from "../../access/access.ts";
 import { RateLimited } from "../../service/rate-limited.ts";
 import type { Service } from "../../service/service.ts";
 import type { RequestSpan, TraceCarrier } from "../../telemetry/tracing.ts";
+import { HeldBytes } from "../held-bytes.ts";
 import type { Protocol, Transport } from "../transport.ts";
-import { answerClientError, maxHeaderBytes, maxHeaders } from "./client-errors.ts";
+import { Turns } from "../turns.ts";
+import { type ClientError, maxHeaderBytes, maxHeaders } from "./client-errors.ts";
 import { followConnections } from "./connections.ts";
-import { type ErrorBody, errorResponse, renderError, renderErrorBody } from "./errors.ts";
+import { errorResponse, renderError, renderErrorBody } from "./errors.ts";
 import type { HttpResponse, PathParameters } from "./exchange.ts";
 import { maxBodyBytes, parseJsonBody, parseTextBody } from "./json-body.ts";
+import { PathTable } from "./path-table.ts";
 import { type BodyType, readBody } from "./read-body.ts";
 import type { Route } from "./route.ts";
 import { writeResponse } from "./write-response.ts";
@@ -34,17 +42,36 @@ export interface RouteServerOptions<Context extends Service, R extends Route<Con
   readonly headersOf?: ((route: R | undefined) => HttpResponse["headers"]) | undefined;
 }
 
-/** How long clients are waited for. */
+/** How long clients are waited for, and how much of theirs is held meanwhile. */
 export interface Patience {
   /** How long a client may leave its answer unread. Absent: 30 s. */
   readonly unreadMs?: number;
   /** How long a request may take to arrive: its headers, and the whole of it. Absent: 10 s, 30 s. */
   readonly headersWithinMs?: number;
   readonly requestWithinMs?: number;
+  /** Shared with the other transports of the process. Absent: its own. */
+  readonly turns?: Turns | undefined;
+  readonly held?: HeldBytes | undefined;
 }
 
 /** Longer than the usual 60 s of load balancers, so that it is they who hang up. */
 const keepAliveMs = 72_000;
+
+/** A request on its way to its answer. */
+interface Asked {
+  readonly raw: IncomingMessage;
+  readonly response: ServerResponse;
+  /** When it began. */
+  readonly sinceMs: number;
+  /** A path of the route table, or `unmatched`. */
+  path: string;
+  params: PathParameters;
+  caller: Caller;
+  /** Undefined if it is not recorded. */
+  span: RequestSpan | undefined;
+  /** Headers of its answer, whatever that is. */
+  besideAnswer: HttpResponse["headers"] | undefined;
+}
 
 /** HTTP/1.1 over a route table. Knows of bytes, headers and connections; handlers know of nothing else. */
 export async function createRouteServer<Context extends Service, R extends Route<Context, string>>(
@@ -52,76 +79,81 @@ export async function createRouteServer<Context extends Service, R extends Route
 ): Promise<Transport> {
   const { protocol, routes, context, admit, headersOf } = options;
   const { unreadMs = 30_000, headersWithinMs = 10_000, requestWithinMs = 30_000 } = options;
-  const app = fastify({
-    logger: false,
-    http: {
-      maxHeaderSize: maxHeaderBytes,
-      headersTimeout: headersWithinMs,
-      connectionsCheckingInterval: Math.min(1_000, headersWithinMs),
-      // A missing Host is refused below, in our own words.
-      requireHostHeader: false,
-    },
-    // While an answer is being sent; between requests `keepAliveTimeout` takes its place.
-    connectionTimeout: unreadMs,
+  const { turns = new Turns(), held = new HeldBytes() } = options;
+  const server: Server & { httpAllowHalfOpen?: boolean } = createServer({
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: headersWithinMs,
     requestTimeout: requestWithinMs,
     keepAliveTimeout: keepAliveMs,
-    maxRequestsPerSocket: 1_000_000,
-    // A request that comes over a connection we are about to close is answered, not turned away.
-    return503OnClosing: false,
-    exposeHeadRoutes: false,
-    // What is too long for a handler is refused by it, and is not a path that is not there.
-    routerOptions: { maxParamLength: maxHeaderBytes },
-    clientErrorHandler: answerClientError,
-    frameworkErrors: (error, request, reply) => sendError(error, request, reply),
+    connectionsCheckingInterval: Math.min(1_000, headersWithinMs),
+    // A missing Host is refused below, in our own words.
+    requireHostHeader: false,
   });
-  app.server.maxHeadersCount = maxHeaders;
-  app.server.on("checkExpectation", (_request: IncomingMessage, response: ServerResponse) => {
-    const body = renderErrorBody(417, "invalid_request", "the only Expect that is understood is 100-continue");
-    writeResponse(response, errorResponse(body), true);
-  });
+  server.maxHeadersCount = maxHeaders;
+  server.maxRequestsPerSocket = 1_000_000;
+  // A client that has sent everything still hears the answers.
+  server.httpAllowHalfOpen = true;
+  // While an answer is being sent; between requests `keepAliveTimeout` takes its place.
+  server.timeout = unreadMs;
 
-  const connections = followConnections(app.server);
+  const connections = followConnections(server, { answer, turns, held, unreadMs });
+  const take = (raw: IncomingMessage, response: ServerResponse): void => connections.take(raw, response);
+  server.on("request", take);
+  server.on("checkExpectation", take);
+  server.on("clientError", (error: ClientError, socket) => connections.fail(error, socket as Socket));
 
-  function send(route: string, { raw, request }: FastifyReply, answered: HttpResponse, close = false): void {
-    const { besideAnswer } = request;
-    const response =
+  function send(asked: Asked, answered: HttpResponse, close = false): void {
+    const { raw, response, besideAnswer, sinceMs, path, span } = asked;
+    const whole =
       besideAnswer === undefined ? answered : { ...answered, headers: { ...besideAnswer, ...answered.headers } };
     // Who keeps a connection to a server that is about to stop is told to open the next one elsewhere.
-    writeResponse(raw, response, close || connections.draining || !context.accepting());
-    // What is no URL is refused before anything else, and at once.
-    const seconds = request.sinceMs === 0 ? 0 : (performance.now() - request.sinceMs) / 1_000;
-    context.metrics.countHttpRequest(raw.req.method ?? "", route, response.status, seconds);
-    request.span?.end({ status: response.status, ...(response.status === 500 && { error: "internal" }) });
+    writeResponse(response, whole, close || connections.draining || !context.accepting());
+    connections.onSent(raw.socket);
+    const seconds = (performance.now() - sinceMs) / 1_000;
+    context.metrics.countHttpRequest(raw.method ?? "", path, whole.status, seconds);
+    span?.end({ status: whole.status, ...(whole.status === 500 && { error: "internal" }) });
   }
 
-  function sendError(error: FastifyError | Error, request: FastifyRequest, reply: FastifyReply): void {
-    const body = bodyOfError(error);
-    const route = routeOf(request);
+  function sendError(error: unknown, asked: Asked): void {
+    const body = renderError(error);
     // That counters are away is said once, by who looks after them, and what is shed is counted.
     const foreseen = foreseenOutages.has(body.code);
-    if (body.status >= 500 && !foreseen) context.log.error({ err: error, route }, "a request failed");
-    if (reply.raw.headersSent) {
-      reply.raw.destroy();
-      return;
-    }
-    send(route, reply, errorResponse(body, error instanceof RateLimited ? error.headers : undefined));
+    if (body.status >= 500 && !foreseen) context.log.error({ err: error, route: asked.path }, "a request failed");
+    if (asked.response.headersSent) asked.response.destroy();
+    else send(asked, errorResponse(body, error instanceof RateLimited ? error.headers : undefined));
   }
 
-  app.setErrorHandler(sendError);
-  app.decorateRequest("caller");
-  app.decorateRequest("span");
-  app.decorateRequest("sinceMs", 0);
-  app.decorateRequest("besideAnswer");
   const besideUnrouted = headersOf?.(undefined);
-  app.addHook("onRequest", (request, reply, done) => {
-    request.sinceMs = performance.now();
-    request.besideAnswer = besideUnrouted;
-    // Before any body is read: what is wrong with a body nobody asked for is of no interest.
-    if (request.headers.host === undefined && request.raw.httpVersion === "1.1")
-      send(routeOf(request), reply, withoutHost);
-    else if (request.is404) send("unmatched", reply, answerUnrouted(request, routes));
-    else done();
-  });
+
+  function answer(raw: IncomingMessage, response: ServerResponse): void {
+    const asked: Asked = {
+      raw,
+      response,
+      sinceMs: performance.now(),
+      path: "unmatched",
+      params: noParams,
+      caller: unasked,
+      span: undefined,
+      besideAnswer: besideUnrouted,
+    };
+    try {
+      const found = table.find(raw.url ?? "");
+      const serve = found?.byMethod.get(raw.method ?? "");
+      if (found !== undefined && serve !== undefined) {
+        asked.params = found.params;
+        asked.path = serve.path;
+      }
+      // Before any body is read: what is wrong with a body nobody asked for is of no interest.
+      if (raw.headers.expect !== undefined && !/100-continue/i.test(raw.headers.expect)) send(asked, unexpected, true);
+      else if (raw.headers.host === undefined && raw.httpVersion === "1.1") send(asked, withoutHost);
+      else if (serve === undefined) send(asked, answerUnrouted(found?.byMethod, routes));
+      else serve.begin(asked);
+    } catch (error) {
+      sendError(error, asked);
+    }
+  }
+
+  const table = new PathTable<{ readonly path: string; readonly begin: (asked: Asked) => void }>();
   for (const route of routes) {
     const { path, handle, bodies, bodyTypes, bodyAsText, maxBodyBytes: maxBytes = maxBodyBytes } = route;
     const spanName = `${route.method} ${path}`;
@@ -131,12 +163,12 @@ export async function createRouteServer<Context extends Service, R extends Route
       return type === "yaml" || bodyAsText === true;
     }
 
-    function answer(request: FastifyRequest, reply: FastifyReply, buffer: Buffer | undefined, type: BodyType): void {
-      const { raw, caller, span } = request;
+    function finish(asked: Asked, buffer: Buffer | undefined, type: BodyType): void {
+      const { raw, caller, span, params } = asked;
       try {
-        const asked = {
+        const request = {
           url: raw.url ?? "",
-          params: request.params as PathParameters,
+          params,
           body: buffer === undefined || isText(type) ? undefined : parseJsonBody(buffer),
           yaml: buffer === undefined || !isText(type) ? undefined : parseTextBody(buffer),
           bodyBytes: buffer?.length ?? 0,
@@ -146,74 +178,55 @@ export async function createRouteServer<Context extends Service, R extends Route
           socket: raw.socket,
         };
         const traced = span === undefined ? context : { ...context, decide: span.around(context.decide) };
-        const answered = handle(asked, traced);
+        const answered = handle(request, traced);
         // A body that nobody reads may never come, and what comes next would be taken for it.
         const close = bodies === undefined && announcesBody(raw.headers);
-        if (!(answered instanceof Promise)) send(path, reply, answered, close);
+        if (!(answered instanceof Promise)) send(asked, answered, close);
         else
-          answered
-            .then((response) => send(path, reply, response, close))
-            .catch((error: Error) => sendError(error, request, reply));
+          answered.then((response) => send(asked, response, close)).catch((error: unknown) => sendError(error, asked));
       } catch (error) {
-        sendError(error as Error, request, reply);
+        sendError(error, asked);
       }
     }
 
-    app.route({
-      method: [...methodsOf(route)],
-      url: path.replaceAll(/\{(\w+)\}/g, ":$1"),
+    function begin(asked: Asked): void {
+      const { raw, params } = asked;
+      if (context.tracing !== undefined) asked.span = context.tracing.start(protocol, spanName, carrierOf(raw.headers));
+      asked.besideAnswer = besideAnswers;
       // Before the body is read: strangers are not listened to.
-      onRequest: (request, reply) => {
-        if (context.tracing !== undefined)
-          request.span = context.tracing.start(protocol, spanName, carrierOf(request.headers));
-        request.besideAnswer = besideAnswers;
-        const { caller, headers } = admit(request.raw, route, request.params as PathParameters);
-        request.caller = caller;
-        if (headers !== undefined) request.besideAnswer = { ...besideAnswers, ...headers };
-        if (bodies === undefined) answer(request, reply, undefined, "json");
-        else
-          readBody(
-            request.raw,
-            maxBytes,
-            (read) => {
-              if (read.kind === "read") answer(request, reply, read.body, read.type);
-              else send(path, reply, errorResponse(read.error), read.close);
-            },
-            bodyTypes,
-          );
-      },
-      // All is answered before.
-      handler: () => {},
-    });
+      const { caller, headers } = admit(raw, route, params);
+      asked.caller = caller;
+      if (headers !== undefined) asked.besideAnswer = { ...besideAnswers, ...headers };
+      if (bodies === undefined) finish(asked, undefined, "json");
+      else
+        readBody(
+          raw,
+          maxBytes,
+          (read) => {
+            if (read.kind === "read") finish(asked, read.body, read.type);
+            else send(asked, errorResponse(read.error), read.close);
+          },
+          bodyTypes,
+        );
+    }
+
+    table.add(path, methodsOf(route), { path, begin });
   }
 
-  await app.ready();
   // Node looks for slow requests from the moment that a server listens, which a door does for this one.
-  app.server.emit("listening");
+  server.emit("listening");
 
   return {
-    accept(socket: Socket): void {
-      app.server.emit("connection", socket);
-    },
+    accept: (socket: Socket) => connections.accept(socket),
     async drain(withinMs: number): Promise<number> {
       const cut = await connections.drain(withinMs);
-      await app.close();
+      server.close();
       return cut;
     },
   };
 }
 
-declare module "fastify" {
-  interface FastifyRequest {
-    caller: Caller;
-    /** When it began. */
-    sinceMs: number;
-    /** Undefined where it is not recorded. */
-    span: RequestSpan | undefined;
-    /** Headers of its answer, whatever that is. */
-    besideAnswer: HttpResponse["headers"] | undefined;
-  }
-}
+const noParams: PathParameters = {};
 
 /** Where in a trace the request was sent. */
 function carrierOf({ traceparent, tracestate }: IncomingHttpHeaders): TraceCarrier {
@@ -229,37 +242,25 @@ const withoutHost: HttpResponse = errorResponse(
   renderErrorBody(400, "invalid_request", "the header Host is missing, which every HTTP/1.1 request has"),
 );
 
-function routeOf(request: FastifyRequest): string {
-  const { url } = request.routeOptions;
-  return request.is404 || url === undefined ? "unmatched" : url.replaceAll(/:(\w+)/g, "{$1}");
-}
+const unexpected: HttpResponse = errorResponse(
+  renderErrorBody(417, "invalid_request", "the only Expect that is understood is 100-continue"),
+);
 
 /** Most paths that are named to who asked for one that is not there. */
 const maxNamedPaths = 20;
 
 function answerUnrouted(
-  request: FastifyRequest,
-  routes: readonly Pick<Route, "method" | "alsoMethods" | "path">[],
+  byMethod: ReadonlyMap<string, unknown> | undefined,
+  routes: readonly Pick<Route, "path">[],
 ): HttpResponse {
-  const path = request.url.replace(/[?#].*$/s, "");
-  const methods = routes.filter((route) => isAtPath(route.path, path)).flatMap(methodsOf);
-  if (methods.length === 0) {
+  if (byMethod === undefined) {
     const paths = [...new Set(routes.map((route) => route.path))];
     const there =
       paths.length > maxNamedPaths ? "GET /openapi.json lists what there is" : `there is ${paths.join(", ")}`;
     return errorResponse(renderErrorBody(404, "not_found", `there is nothing at this path; ${there}`));
   }
-  const allow = methods.join(", ");
+  const allow = [...byMethod.keys()].join(", ");
   return errorResponse(renderErrorBody(405, "not_found", `this path answers ${allow} only`), { allow });
-}
-
-/** Whether a path is one of those that a route's path, with `{id}` in it, stands for. */
-function isAtPath(pattern: string, path: string): boolean {
-  const [steps, taken] = [pattern.split("/"), path.split("/")];
-  return (
-    steps.length === taken.length &&
-    steps.every((step, at) => (step.startsWith("{") ? taken[at] !== "" : step === taken[at]))
-  );
 }
 
 function methodsOf({ method, alsoMethods = [] }: Pick<Route, "method" | "alsoMethods">): readonly string[] {
@@ -272,10 +273,3 @@ const foreseenOutages: ReadonlySet<ErrorCode> = new Set([
   "policy_store_unavailable",
   "overloaded",
 ]);
-
-function bodyOfError(error: FastifyError | Error): ErrorBody {
-  if (error instanceof SluiceError) return renderError(error);
-  const { statusCode = 500 } = error as Partial<FastifyError>;
-  if (statusCode >= 400 && statusCode < 500) return renderErrorBody(statusCode, "invalid_request", error.message);
-  return renderError(error);
-}

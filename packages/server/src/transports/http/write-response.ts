@@ -4,8 +4,7 @@ import type { HttpResponse } from "./exchange.ts";
 const jsonType = "application/json; charset=utf-8";
 
 /**
- * Writes an answer. Straight to Node's response, because Fastify's own way there looks at every header three times more,
- * and an answer about a limit is mostly headers.
+ * Writes an answer. Names and values go to Node in one array, because an answer about a limit is mostly headers.
  */
 export function writeResponse(raw: ServerResponse, { status, headers, body }: HttpResponse, close: boolean): void {
   const text = body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body);
