@@ -13,6 +13,7 @@ import { type CounterFigures, memoryFamilies } from "./memory-families.ts";
 import { PolicyFigures, type PolicyFiguresSources } from "./policy-figures.ts";
 import { type RedisFigures, redisFamilies } from "./redis-families.ts";
 import { RequestFigures } from "./request-figures.ts";
+import { sharePage } from "./share-page.ts";
 import { type Count, Tally } from "./tally.ts";
 
 /** Why checks are refused without being decided: too many wait, or too many arrive. */
@@ -74,7 +75,7 @@ export interface Metrics {
   readonly nearLimits: NearLimits;
   /** Every metric of ours, with its labels. */
   readonly families: readonly Family[];
-  /** In Prometheus' text format. */
+  /** In Prometheus' text format, as it is after this was called. Rendered once for all who ask together. */
   render(): Promise<string>;
   readonly contentType: string;
 }
@@ -183,7 +184,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelLimits: (names) => decisions.label(names),
     nearLimits: () => decisions.nearLimits(),
     families,
-    async render(): Promise<string> {
+    render: sharePage(async () => {
       let text = "";
       for (const slice of renderSlices(families, labels)) {
         text += slice;
@@ -191,7 +192,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
         if (slice.length > 0) await turn();
       }
       return ofProcess ? text + (await registry.metrics()) : text;
-    },
+    }),
     contentType: expositionType,
   };
 }

@@ -6,10 +6,12 @@ import { countChecks } from "../telemetry/count-checks.ts";
 import { createAdminServer } from "./admin/server.ts";
 import { createDoor, type Door, type DoorOptions, type Endpoint } from "./door.ts";
 import { createGrpcServer } from "./grpc/server.ts";
+import { HeldBytes } from "./held-bytes.ts";
 import { createHttpServer } from "./http/server.ts";
 import { createRespServer } from "./resp/server.ts";
 import { createTls } from "./tls.ts";
 import { type Protocol, protocols, type Transport } from "./transport.ts";
+import { Turns } from "./turns.ts";
 
 /** Where each protocol is spoken, as URLs; those that are off are empty. */
 export type Addresses = Readonly<Record<Protocol, readonly string[]>>;
@@ -46,12 +48,13 @@ export async function createTransports(
   const { maxConnections } = settings;
   const onTurnedAway = createTurnedAwayLog(service, maxConnections);
   const open: OpenTransport[] = [];
+  const shared = { turns: new Turns(), held: new HeldBytes() };
   const ownLimits = limitOwnApi();
   const tls = await createTls({ settings, log: service.log });
   for (const protocol of protocols) {
     const endpoints = endpointsOf(protocol, settings);
     if (endpoints.length === 0) continue;
-    const transport = await createTransport(protocol, service, settings, ownLimits).catch((error: unknown) => {
+    const transport = await createTransport(protocol, service, settings, ownLimits, shared).catch((error: unknown) => {
       tls?.close();
       throw error;
     });
@@ -97,24 +100,28 @@ async function createTransport(
   service: Service,
   settings: Settings,
   ownLimits: OwnLimits,
+  shared: { readonly turns: Turns; readonly held: HeldBytes },
 ): Promise<Transport> {
   switch (protocol) {
     case "http":
-      return createHttpServer({
-        ...service,
-        decide: countChecks(service.decide, service.metrics.checksOf("http")),
-        idempotencyHeader: settings.idempotencyHeader,
-        random: settings.retryJitter ? Math.random : undefined,
-        envoyHeaders: settings.envoyHeaders,
-        authorizeDimensions: settings.authorizeDimensions,
-      });
+      return createHttpServer(
+        {
+          ...service,
+          decide: countChecks(service.decide, service.metrics.checksOf("http")),
+          idempotencyHeader: settings.idempotencyHeader,
+          random: settings.retryJitter ? Math.random : undefined,
+          envoyHeaders: settings.envoyHeaders,
+          authorizeDimensions: settings.authorizeDimensions,
+        },
+        shared,
+      );
     case "resp":
-      return createRespServer(service);
+      return createRespServer(service, shared);
     case "grpc":
       return createGrpcServer({ ...service, envoyHeaders: settings.envoyHeaders, ownLimits });
     case "admin":
       if (service.control === undefined) throw new Error("there is no control plane to be asked on the admin port");
-      return createAdminServer({ ...service, control: service.control }, { ownLimits });
+      return createAdminServer({ ...service, control: service.control }, { ownLimits, ...shared });
   }
 }
 

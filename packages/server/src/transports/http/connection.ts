@@ -132,9 +132,11 @@ export class Connection {
   }
 
   #receive(chunk: Buffer): void {
+    const { turns } = this.#shared;
     let at = 0;
     while (at < chunk.length && this.#mayParse) {
-      if (at > 0 && !this.#shared.turns.mayGoOn()) {
+      // What fits into a piece is an ordinary request, and has priority over what comes in many of them.
+      if (chunk.length > pieceBytes && !turns.mayGoOn()) {
         this.#wait();
         break;
       }
@@ -142,12 +144,11 @@ export class Connection {
       at += piece.length;
       this.#parsePiece(piece);
     }
-    const { readableEnded, destroyed } = this.#socket;
-    if (destroyed) return;
+    if (this.#socket.destroyed) return;
     if (at < chunk.length || this.#queue.length > 0) {
       this.#isPaused = true;
       this.#socket.pause();
-      if (at < chunk.length && !readableEnded) this.#socket.unshift(chunk.subarray(at));
+      if (at < chunk.length) this.#socket.unshift(chunk.subarray(at));
     }
     if (this.#isPaused || this.#partialBytes > 0 || this.#holding.bytes > 0) this.#measure();
   }
@@ -192,11 +193,24 @@ export class Connection {
       this.#shared.answer(next.request, next.response);
     } else if (this.#failure !== undefined && this.#current === undefined)
       answerClientError(this.#failure, this.#socket);
-    if (this.#isPaused && this.#mayParse) {
-      this.#isPaused = false;
-      this.#socket.resume();
-    }
+    this.#parseOn();
     this.#measure();
+  }
+
+  /** Parses what waits in the socket, a piece in each step. */
+  #parseOn(): void {
+    const socket = this.#socket;
+    while (this.#isPaused && this.#mayParse) {
+      const { readableLength } = socket;
+      if (readableLength === 0) {
+        this.#isPaused = false;
+        socket.resume();
+        return;
+      }
+      // The socket hands it to `#receive`.
+      socket.read(Math.min(pieceBytes, readableLength));
+      if (this.#mayParse && !this.#shared.turns.mayGoOn()) this.#wait();
+    }
   }
 
   #measure(): void {

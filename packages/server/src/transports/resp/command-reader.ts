@@ -60,6 +60,11 @@ export class CommandReader implements Arguments {
     this.#end += chunk.length;
   }
 
+  /** Bytes that are kept of what arrived. */
+  get heldBytes(): number {
+    return this.#received.length;
+  }
+
   /** Whether something is left that is no whole command yet. */
   get isHalfway(): boolean {
     return this.#end > this.#at;

@@ -1,4 +1,6 @@
 import type { Socket } from "node:net";
+import type { HeldBytes, Holding } from "../held-bytes.ts";
+import type { Turns } from "../turns.ts";
 import type { CommandContext } from "./command.ts";
 import { CommandReader, maxCommandBytes, maxStrangerBytes } from "./command-reader.ts";
 import type { Dispatch } from "./dispatch.ts";
@@ -18,6 +20,12 @@ export interface ConnectionBounds {
   readonly lingerMs: number;
 }
 
+/** What all connections of the process have in common. */
+export interface ConnectionShared {
+  readonly turns: Turns;
+  readonly held: HeldBytes;
+}
+
 /** Replies that wait behind one that is not there yet. Undefined: that one. */
 interface Waiting {
   reply: string | undefined;
@@ -25,6 +33,11 @@ interface Waiting {
 
 /** So much is collected before it is written, and so much may wait behind an answer that is not there yet. */
 const maxCollected = 64 * 1024;
+
+/** So many commands are carried out in a step; others have their turn in between. */
+const commandsPerStep = 16;
+/** What arrives in a larger piece was sent ahead, and waits for its turn. */
+const ordinaryBytes = 4_096;
 
 /**
  * One client. Commands are read as they arrive and answered in their order, all that arrived together in one write. What
@@ -37,12 +50,15 @@ export class Connection {
   readonly #context: CommandContext;
   readonly #dispatch: Dispatch;
   readonly #bounds: ConnectionBounds;
+  readonly #turns: Turns;
+  readonly #holding: Holding;
   readonly #reader = new CommandReader();
   readonly #line: Waiting[] = [];
   #collected = "";
   /** Characters in the line. */
   #waitingLength = 0;
   #flushing = false;
+  #waitsForTurn = false;
   #phase: "reading" | "finishing" | "lingering" = "reading";
   /** The client has said all it has to say, or all that it is listened to. */
   #isEnded = false;
@@ -50,9 +66,21 @@ export class Connection {
   #unreadSinceMs = Number.POSITIVE_INFINITY;
   #halfwaySinceMs = Number.POSITIVE_INFINITY;
   #lingerSinceMs = Number.POSITIVE_INFINITY;
+  /** Characters written so far; and how many of them the client must have read half a minute after they were. */
+  #writtenLength = 0;
+  #dueLength = 0;
+  #dueSinceMs = Number.POSITIVE_INFINITY;
 
-  constructor(socket: Socket, context: CommandContext, dispatch: Dispatch, bounds: ConnectionBounds) {
+  constructor(
+    socket: Socket,
+    context: CommandContext,
+    dispatch: Dispatch,
+    bounds: ConnectionBounds,
+    { turns, held }: ConnectionShared,
+  ) {
     this.#socket = socket;
+    this.#turns = turns;
+    this.#holding = held.hold(() => socket.destroy());
     this.#context = context;
     this.#dispatch = dispatch;
     this.#bounds = bounds;
@@ -70,13 +98,18 @@ export class Connection {
     // Nobody hears the answers any more.
     socket.on("close", () => {
       this.#phase = "lingering";
+      this.#holding.bytes = 0;
     });
     socket.on("error", () => socket.destroy());
   }
 
   /** Whether commands may be left that were received, and not read for want of room. */
   get #isHeldBack(): boolean {
-    return this.#phase === "reading" && this.#reader.isHalfway && !this.#hasRoom;
+    return this.#phase === "reading" && this.#reader.isHalfway && !this.#mayRead;
+  }
+
+  get #mayRead(): boolean {
+    return this.#hasRoom && !this.#waitsForTurn;
   }
 
   get #hasRoom(): boolean {
@@ -111,17 +144,38 @@ export class Connection {
     if (
       nowMs - session.strangerSinceMs > strangerMs ||
       nowMs - this.#unreadSinceMs > unreadMs ||
+      this.#isUnread(nowMs) ||
       nowMs - this.#halfwaySinceMs > halfwayMs ||
       nowMs - this.#lingerSinceMs > lingerMs
     )
       this.#socket.destroy();
   }
 
+  /** Whether what was written half a minute ago is still not read, however much is read now and then. */
+  #isUnread(nowMs: number): boolean {
+    const readLength = this.#writtenLength - this.#socket.writableLength;
+    if (readLength < this.#dueLength) return nowMs - this.#dueSinceMs > this.#bounds.unreadMs;
+    this.#dueLength = this.#writtenLength;
+    this.#dueSinceMs = nowMs;
+    return false;
+  }
+
   #receive(chunk: Buffer): void {
     // What comes after the last word is not listened to.
     if (this.#phase !== "reading") return;
     this.#reader.push(chunk);
+    if (chunk.length > ordinaryBytes && !this.#turns.mayGoOn()) this.#wait();
     this.#read();
+  }
+
+  /** Reads on in a later round of the event loop. */
+  #wait(): void {
+    if (this.#waitsForTurn) return;
+    this.#waitsForTurn = true;
+    this.#turns.later(() => {
+      this.#waitsForTurn = false;
+      this.#read();
+    });
   }
 
   /** Reads and answers as much as there is, and as there is room for. */
@@ -132,19 +186,29 @@ export class Connection {
     session.refresh(nowMs);
     let isProgress = false;
     let isMore = true;
-    while (this.#phase === "reading" && this.#hasRoom) {
+    let commands = 0;
+    while (this.#phase === "reading" && this.#mayRead) {
       isMore = this.#next();
       if (!isMore) break;
       isProgress = true;
       this.#answer(this.#dispatch.run(reader, this.#context));
       if (session.isOver) this.#phase = "finishing";
       if (this.#collected.length >= maxCollected) this.#write();
+      commands += 1;
+      if (commands % commandsPerStep === 0 && !this.#turns.mayGoOn()) this.#wait();
     }
     this.#write();
     this.#dispatch.tellMetrics(nowMs);
     if (!reader.isHalfway || isMore) this.#halfwaySinceMs = Number.POSITIVE_INFINITY;
     else if (isProgress || this.#halfwaySinceMs === Number.POSITIVE_INFINITY) this.#halfwaySinceMs = nowMs;
     this.#settle();
+    this.#measure();
+  }
+
+  #measure(): void {
+    const { readableLength, writableLength, destroyed } = this.#socket;
+    if (!destroyed)
+      this.#holding.bytes = this.#reader.heldBytes + this.#waitingLength + readableLength + writableLength;
   }
 
   /** Whether there is another command. What is none ends the conversation. */
@@ -201,6 +265,7 @@ export class Connection {
     const text = this.#collected;
     this.#collected = "";
     if (!this.#socket.writable) return;
+    this.#writtenLength += text.length;
     if (!this.#socket.write(text, "latin1")) this.#unreadSinceMs = Math.min(this.#unreadSinceMs, performance.now());
   }
 
@@ -217,7 +282,7 @@ export class Connection {
         this.#lingerSinceMs = performance.now();
       });
     }
-    if (this.#phase === "reading" && !this.#hasRoom) socket.pause();
+    if (this.#phase === "reading" && !this.#mayRead) socket.pause();
     else if (socket.isPaused()) socket.resume();
   }
 }

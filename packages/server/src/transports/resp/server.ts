@@ -1,9 +1,11 @@
 import type { Socket } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Service } from "../../service/service.ts";
+import { HeldBytes } from "../held-bytes.ts";
 import type { Transport } from "../transport.ts";
+import { Turns } from "../turns.ts";
 import { commands } from "./commands.ts";
-import { Connection, type ConnectionBounds } from "./connection.ts";
+import { Connection, type ConnectionBounds, type ConnectionShared } from "./connection.ts";
 import { createDispatch } from "./dispatch.ts";
 import { Session } from "./session.ts";
 import { createThrottleLimits, throttleName } from "./throttle-limits.ts";
@@ -18,8 +20,12 @@ const usualBounds: ConnectionBounds = {
 };
 
 /** The protocol of Redis, versions 2 and 3, over the table of commands. */
-export function createRespServer(service: Service, options: Partial<ConnectionBounds> = {}): Transport {
-  const bounds: ConnectionBounds = { ...usualBounds, ...options };
+export function createRespServer(
+  service: Service,
+  options: Partial<ConnectionBounds & ConnectionShared> = {},
+): Transport {
+  const { turns = new Turns(), held = new HeldBytes(), ...given } = options;
+  const bounds: ConnectionBounds = { ...usualBounds, ...given };
   const { unreadMs, halfwayMs, strangerMs, lingerMs } = bounds;
   const lookEveryMs = Math.min(1_000, Math.min(unreadMs, halfwayMs, strangerMs, lingerMs) / 4);
   const dispatch = createDispatch(commands, service);
@@ -63,7 +69,7 @@ export function createRespServer(service: Service, options: Partial<ConnectionBo
       socket.setKeepAlive(true, keepAliveMs);
       const session = new Session(accepted, addressOf(socket), service.access, performance.now());
       const context = { service, session, throttleLimits, figures, checks, commands };
-      const connection = new Connection(socket, context, dispatch, bounds);
+      const connection = new Connection(socket, context, dispatch, bounds, { turns, held });
       connections.add(connection);
       looking ??= setInterval(look, lookEveryMs).unref();
       socket.once("close", () => leave(connection));

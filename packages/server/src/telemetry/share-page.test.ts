@@ -1,0 +1,37 @@
+import { expect, it } from "vitest";
+import { sharePage } from "./share-page.ts";
+
+it("renders once for all who ask together, and anew for who asks after it has begun", async () => {
+  let count = 0;
+  let renderings = 0;
+  let finish = (): void => {};
+  const page = sharePage(async () => {
+    renderings += 1;
+    const text = String(count);
+    await new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    return text;
+  });
+  const first = Promise.all(Array.from({ length: 1_000 }, page));
+  await expect.poll(() => renderings).toBe(1);
+  count = 7;
+  const second = Promise.all(Array.from({ length: 1_000 }, page));
+  finish();
+  expect(new Set(await first)).toEqual(new Set(["0"]));
+  await expect.poll(() => renderings).toBe(2);
+  finish();
+  expect(new Set(await second)).toEqual(new Set(["7"]));
+  expect(renderings).toBe(2);
+});
+
+it("tells those who asked that it failed, and tries again for the next", async () => {
+  let isBroken = true;
+  const page = sharePage(async () => {
+    if (isBroken) throw new Error("broken");
+    return "whole";
+  });
+  await expect(page()).rejects.toThrow("broken");
+  isBroken = false;
+  expect(await page()).toBe("whole");
+});
