@@ -1,9 +1,10 @@
 import type { HotKeys } from "sluice";
+import { shareWork } from "../telemetry/share-work.ts";
 import type { WorkerLink } from "../workers/worker-link.ts";
 import { decodeReport, encodeReport, reportHotKeys } from "./hot-key-report.ts";
 import { mostHotKeys, type ToldHotKeys } from "./merge-hot-keys.ts";
 
-/** The hot keys of this process and of its fellow workers, as they are now. Those that do not answer in time are missing. */
+/** The hot keys of this process and of its fellow workers, as they are when this is called, or a moment later. Those that do not answer in time are missing. */
 export type OwnHotKeys = () => Promise<readonly ToldHotKeys[]>;
 
 export interface OwnHotKeysOptions {
@@ -16,10 +17,10 @@ export interface OwnHotKeysOptions {
 export function createOwnHotKeys({ hotKeys, node, worker }: OwnHotKeysOptions): OwnHotKeys {
   const read = (): ToldHotKeys => ({ node, ageMs: 0, report: reportHotKeys(hotKeys, mostHotKeys) });
   worker?.answer("hot keys", async () => JSON.stringify({ node, report: encodeReport(read().report) }));
-  return async () => {
+  return shareWork(async () => {
     const others = (await worker?.askOthers("hot keys")) ?? [];
     return [read(), ...others.flatMap(decodeTold)];
-  };
+  });
 }
 
 /** Fellow workers are of the same version: what cannot be read was cut off. */

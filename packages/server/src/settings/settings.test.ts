@@ -44,6 +44,7 @@ describe("settings", () => {
       maxCounters: 4_000_000,
       maxCounterBytes: 268_435_456,
       maxConnections: 10_000,
+      maxConnectionsPerAddress: undefined,
       maxPending: 10_000,
       maxChecksPerSecond: 100_000,
       workers: 1,

@@ -59,6 +59,8 @@ export interface Settings {
   readonly maxCounterBytes: number;
   /** Most connections open at once, on each port. */
   readonly maxConnections: number;
+  /** Most of them from one address. Undefined: three quarters of them. */
+  readonly maxConnectionsPerAddress: number | undefined;
   /** Most checks that wait for counters elsewhere. */
   readonly maxPending: number;
   /** Most checks that this process decides in a second; 0: no bound. */
@@ -321,6 +323,14 @@ export const settingsTable: SettingsTable = {
     value: "<number>",
     help: "most connections open at once on each port; further ones are turned away",
     fallback: 10_000,
+    read: (text) => readWhole(text, 1, 1_000_000),
+  },
+  maxConnectionsPerAddress: {
+    env: "SLUICE_MAX_CONNECTIONS_PER_ADDRESS",
+    flag: "--max-connections-per-address",
+    value: "<number>",
+    help: "most connections open at once from one address on each port; three quarters of --max-connections by default",
+    fallback: undefined,
     read: (text) => readWhole(text, 1, 1_000_000),
   },
   maxPending: {

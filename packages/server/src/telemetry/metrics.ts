@@ -13,7 +13,7 @@ import { type CounterFigures, memoryFamilies } from "./memory-families.ts";
 import { PolicyFigures, type PolicyFiguresSources } from "./policy-figures.ts";
 import { type RedisFigures, redisFamilies } from "./redis-families.ts";
 import { RequestFigures } from "./request-figures.ts";
-import { sharePage } from "./share-page.ts";
+import { shareWork } from "./share-work.ts";
 import { type Count, Tally } from "./tally.ts";
 
 /** Why checks are refused without being decided: too many wait, or too many arrive. */
@@ -184,7 +184,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelLimits: (names) => decisions.label(names),
     nearLimits: () => decisions.nearLimits(),
     families,
-    render: sharePage(async () => {
+    render: shareWork(async () => {
       let text = "";
       for (const slice of renderSlices(families, labels)) {
         text += slice;

@@ -6,7 +6,7 @@ import { countChecks } from "../telemetry/count-checks.ts";
 import { createAdminServer } from "./admin/server.ts";
 import { createDoor, type Door, type DoorOptions, type Endpoint } from "./door.ts";
 import { createGrpcServer } from "./grpc/server.ts";
-import { HeldBytes } from "./held-bytes.ts";
+import { HeldBytes, maxHeldBytes } from "./held-bytes.ts";
 import { createHttpServer } from "./http/server.ts";
 import { createRespServer } from "./resp/server.ts";
 import { createTls } from "./tls.ts";
@@ -40,15 +40,20 @@ export interface TransportsOptions {
 
 const logEveryMs = 60_000;
 
+/** How much of all connections one address may have, if settings do not say: the rest is left to others. */
+const usualShareOfAddress = 0.75;
+
 export async function createTransports(
   service: Service,
   settings: Settings,
   { sharesPaths }: TransportsOptions = {},
 ): Promise<Transports> {
   const { maxConnections } = settings;
-  const onTurnedAway = createTurnedAwayLog(service, maxConnections);
+  const maxPerAddress = settings.maxConnectionsPerAddress ?? Math.ceil(maxConnections * usualShareOfAddress);
+  const onTurnedAway = createTurnedAwayLog(service, { maxConnections, maxPerAddress });
   const open: OpenTransport[] = [];
-  const shared = { turns: new Turns(), held: new HeldBytes() };
+  const closeHeld = (protocol: Protocol): void => onTurnedAway(protocol, "held_bytes", {});
+  const shared = { turns: new Turns(), held: new HeldBytes(maxHeldBytes, closeHeld) };
   const ownLimits = limitOwnApi();
   const tls = await createTls({ settings, log: service.log });
   for (const protocol of protocols) {
@@ -61,7 +66,7 @@ export async function createTransports(
     open.push({
       protocol,
       transport,
-      door: createDoor({ protocol, endpoints, transport, maxConnections, onTurnedAway, tls, sharesPaths }),
+      door: createDoor({ protocol, endpoints, transport, maxConnections, maxPerAddress, onTurnedAway, tls, sharesPaths }),
     });
   }
 
@@ -156,14 +161,26 @@ function urlOf(protocol: Protocol, address: string, secure: boolean): string {
  * Counts every connection that is turned away. Tells once a minute of those that operators should hear of; of TLS that comes
  * to nothing, which every stranger on a network can cause, a few times a minute and for debugging alone.
  */
-function createTurnedAwayLog({ metrics, log }: Service, maxConnections: number): DoorOptions["onTurnedAway"] {
-  const mayTell = { too_many: perMinute(1), client_name: perMinute(1), tls: perMinute(10) };
+function createTurnedAwayLog(
+  { metrics, log }: Service,
+  bounds: { readonly maxConnections: number; readonly maxPerAddress: number },
+): DoorOptions["onTurnedAway"] {
+  const mayTell = {
+    too_many: perMinute(1),
+    too_many_of_address: perMinute(1),
+    held_bytes: perMinute(1),
+    client_name: perMinute(1),
+    tls: perMinute(10),
+  };
   return (protocol, why, { address, reason }) => {
     metrics.countTurnedAway(protocol, why);
     const connections = mayTell[why]();
     if (connections === 0) return;
     const fields = { protocol, why, connections, address, reason };
-    if (why === "too_many") log.warn({ ...fields, maxConnections }, "connections are turned away");
+    if (why === "too_many" || why === "too_many_of_address")
+      log.warn({ ...fields, ...bounds }, "connections are turned away");
+    else if (why === "held_bytes")
+      log.warn({ ...fields, maxHeldBytes }, "connections are closed, because clients leave too much unread or half sent");
     else if (why === "client_name")
       log.warn(fields, "a client was turned away, whose certificate has no name that is let in");
     else log.debug(fields, "a connection came to nothing, because TLS was not agreed on");

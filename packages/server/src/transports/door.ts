@@ -2,6 +2,7 @@ import { chmodSync } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
 import { isMainThread } from "node:worker_threads";
+import { AddressCount } from "./address-count.ts";
 import { clearSocketPath, SocketPathError } from "./door-socket-path.ts";
 import type { Tls } from "./tls.ts";
 import type { Protocol, Transport } from "./transport.ts";
@@ -17,6 +18,11 @@ export interface DoorOptions {
   readonly transport: Pick<Transport, "accept">;
   /** Most connections open at once, over all endpoints. One that is still agreeing on TLS is among them. */
   readonly maxConnections: number;
+  /**
+   * Most of them from one address, of IPv6 from one network of 64 bits; connections to unix sockets have none. Absent: as many
+   * as there may be.
+   */
+  readonly maxPerAddress?: number | undefined;
   /** Hears of connections that were turned away. */
   readonly onTurnedAway: (protocol: Protocol, why: TurnedAway, details: TurnedAwayDetails) => void;
   /** For ports. A unix socket has none: who may open the file may come in. */
@@ -27,7 +33,7 @@ export interface DoorOptions {
   readonly sharesPaths?: boolean | undefined;
 }
 
-export type TurnedAway = "too_many" | "tls" | "client_name";
+export type TurnedAway = "too_many" | "too_many_of_address" | "tls" | "client_name" | "held_bytes";
 
 /** For logs; nothing in here is secret. */
 export interface TurnedAwayDetails {
@@ -84,6 +90,7 @@ const socketMode = 0o660;
 
 export function createDoor(options: DoorOptions): Door {
   const { protocol, endpoints, transport, maxConnections, onTurnedAway, tls, handshakeWithinMs = 10_000 } = options;
+  const perAddress = new AddressCount(options.maxPerAddress ?? maxConnections);
   const servers: Server[] = [];
   /** Connections that have not agreed on TLS yet, by who is at their ends. */
   const unproven = new Map<string, Unproven>();
@@ -92,14 +99,18 @@ export function createDoor(options: DoorOptions): Door {
   let forgetTls: (() => void) | undefined;
 
   function admit(socket: Socket): boolean {
-    if (connections >= maxConnections || closed) {
-      if (!closed) onTurnedAway(protocol, "too_many", { address: socket.remoteAddress });
+    const { remoteAddress: address } = socket;
+    const why = connections >= maxConnections ? "too_many" : perAddress.isFull(address) ? "too_many_of_address" : undefined;
+    if (why !== undefined || closed) {
+      if (why !== undefined && !closed) onTurnedAway(protocol, why, { address });
       socket.destroy();
       return false;
     }
     connections += 1;
+    const leave = perAddress.enter(address);
     socket.once("close", () => {
       connections -= 1;
+      leave();
     });
     // Until the transport has taken over, nobody else hears of a connection that is reset.
     socket.on("error", ignore);

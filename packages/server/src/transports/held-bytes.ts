@@ -1,3 +1,5 @@
+import type { Protocol } from "./transport.ts";
+
 /** Most bytes that all connections of a process make it hold. */
 export const maxHeldBytes: number = 128 * 1024 * 1024;
 
@@ -17,11 +19,11 @@ export interface Holding {
 export class HeldBytes {
   readonly #maxBytes: number;
   /** In the order in which they began to hold something. */
-  readonly #holders = new Map<CountedHolding, () => void>();
-  readonly #onClosed: () => void;
+  readonly #holders = new Set<CountedHolding>();
+  readonly #onClosed: (protocol: Protocol) => void;
   #total = 0;
 
-  constructor(maxBytes: number = maxHeldBytes, onClosed: () => void = () => {}) {
+  constructor(maxBytes: number = maxHeldBytes, onClosed: (protocol: Protocol) => void = () => {}) {
     this.#maxBytes = maxBytes;
     this.#onClosed = onClosed;
   }
@@ -30,32 +32,40 @@ export class HeldBytes {
     return this.#total;
   }
 
-  /** A connection's part of it, which begins with nothing. `close` must end the connection, and set its bytes to 0. */
-  hold(close: () => void): Holding {
-    return new CountedHolding((holding, change) => {
+  /** A connection's part of it, which begins with nothing. `close` ends the connection. */
+  hold(protocol: Protocol, close: () => void): Holding {
+    return new CountedHolding(protocol, close, (holding, change) => {
       this.#total += change;
       if (holding.bytes === 0) this.#holders.delete(holding);
-      else if (holding.bytes === change) this.#holders.set(holding, close);
+      else if (holding.bytes === change) this.#holders.add(holding);
       if (change > 0 && this.#total > this.#maxBytes) this.#closeOldest();
     });
   }
 
   #closeOldest(): void {
-    for (const [holding, close] of this.#holders) {
+    for (const holding of this.#holders) {
       if (this.#total <= this.#maxBytes) return;
       if (holding.bytes < this.#total / this.#holders.size) continue;
-      close();
+      holding.close();
       holding.bytes = 0;
-      this.#onClosed();
+      this.#onClosed(holding.protocol);
     }
   }
 }
 
 class CountedHolding implements Holding {
+  readonly protocol: Protocol;
+  readonly close: () => void;
   readonly #onChange: (holding: CountedHolding, change: number) => void;
   #bytes = 0;
 
-  constructor(onChange: (holding: CountedHolding, change: number) => void) {
+  constructor(
+    protocol: Protocol,
+    close: () => void,
+    onChange: (holding: CountedHolding, change: number) => void,
+  ) {
+    this.protocol = protocol;
+    this.close = close;
     this.#onChange = onChange;
   }
 

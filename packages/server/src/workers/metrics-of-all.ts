@@ -1,6 +1,6 @@
 import { joinExpositions } from "../telemetry/exposition.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { sharePage } from "../telemetry/share-page.ts";
+import { shareWork } from "../telemetry/share-work.ts";
 import type { WorkerLink } from "./worker-link.ts";
 
 /** The same metrics, but rendered for all processes, whichever is asked; their series differ in the label `worker`. */
@@ -8,7 +8,7 @@ export function metricsOfAll(own: Metrics, link: WorkerLink): Metrics {
   link.answer("metrics", () => own.render());
   return {
     ...own,
-    render: sharePage(async () => {
+    render: shareWork(async () => {
       const [mine, others] = await Promise.all([own.render(), link.askOthers("metrics")]);
       return joinExpositions([mine, ...others]);
     }),

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { HeldBytes, Holding } from "../held-bytes.ts";
+import type { Protocol } from "../transport.ts";
 import type { Turns } from "../turns.ts";
 import { answerClientError, type ClientError } from "./client-errors.ts";
 
@@ -9,6 +10,7 @@ export type AnswerRequest = (request: IncomingMessage, response: ServerResponse)
 
 /** What all connections of a server have in common. */
 export interface ConnectionShared {
+  readonly protocol: Protocol;
   readonly answer: AnswerRequest;
   readonly turns: Turns;
   readonly held: HeldBytes;
@@ -63,7 +65,7 @@ export class Connection {
   constructor(socket: Socket, shared: ConnectionShared) {
     this.#socket = socket;
     this.#shared = shared;
-    this.#holding = shared.held.hold(() => socket.destroy());
+    this.#holding = shared.held.hold(shared.protocol, () => socket.destroy());
     const [parse] = socket.listeners("data") as ((piece: Buffer) => void)[];
     this.#parse = parse!;
     socket.removeListener("data", parse!);

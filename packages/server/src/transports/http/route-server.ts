@@ -96,7 +96,7 @@ export async function createRouteServer<Context extends Service, R extends Route
   // While an answer is being sent; between requests `keepAliveTimeout` takes its place.
   server.timeout = unreadMs;
 
-  const connections = followConnections(server, { answer, turns, held, unreadMs });
+  const connections = followConnections(server, { protocol, answer, turns, held, unreadMs });
   const take = (raw: IncomingMessage, response: ServerResponse): void => connections.take(raw, response);
   server.on("request", take);
   server.on("checkExpectation", take);

@@ -9,7 +9,7 @@ import { giveBack, giveBackShape } from "./handlers/give-back.ts";
 import { createHotKeys } from "./handlers/hot-keys.ts";
 import { json } from "./handlers/json.ts";
 import { lease, leaseShape } from "./handlers/lease.ts";
-import { listPolicies } from "./handlers/list-policies.ts";
+import { createListPolicies } from "./handlers/list-policies.ts";
 import { livez } from "./handlers/livez.ts";
 import { metrics } from "./handlers/metrics.ts";
 import { openApi } from "./handlers/open-api.ts";
@@ -128,7 +128,7 @@ export const routes: readonly Route[] = [
     method: "GET",
     path: "/v1/policies",
     summary: "List the policies in force",
-    handle: listPolicies,
+    handle: createListPolicies(),
     needs: "read",
     answers: { 200: { description: "In the words of a policy file", content: ["Policies"] } },
   },

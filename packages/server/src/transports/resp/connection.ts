@@ -80,7 +80,7 @@ export class Connection {
   ) {
     this.#socket = socket;
     this.#turns = turns;
-    this.#holding = held.hold(() => socket.destroy());
+    this.#holding = held.hold("resp", () => socket.destroy());
     this.#context = context;
     this.#dispatch = dispatch;
     this.#bounds = bounds;

@@ -1,8 +1,14 @@
-import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
+import type { PolicySet } from "sluice";
+import type { Handler } from "../exchange.ts";
 import { policySetBody } from "../policy-body.ts";
 
-/** GET /v1/policies: what is in force, at which generation. */
-export function listPolicies(_request: HttpRequest, { limiter }: HttpContext): HttpResponse {
-  const { generation, policySet } = limiter.snapshot;
-  return { status: 200, body: { generation, ...policySetBody(policySet) } };
+/** GET /v1/policies: what is in force, at which generation. There may be thousands: they are rendered once for each generation. */
+export function createListPolicies(): Handler {
+  let rendered: { readonly policySet: PolicySet; readonly generation: number; readonly text: string } | undefined;
+  return (_request, { limiter }) => {
+    const { generation, policySet } = limiter.snapshot;
+    if (rendered?.policySet !== policySet || rendered.generation !== generation)
+      rendered = { policySet, generation, text: JSON.stringify({ generation, ...policySetBody(policySet) }) };
+    return { status: 200, body: rendered.text };
+  };
 }

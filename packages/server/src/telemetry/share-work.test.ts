@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { sharePage } from "./share-page.ts";
+import { shareWork } from "./share-work.ts";
 
 it("renders once for all who ask together, and anew for who asks after it has begun", async () => {
   let count = 0;
   let renderings = 0;
   let finish = (): void => {};
-  const page = sharePage(async () => {
+  const page = shareWork(async () => {
     renderings += 1;
     const text = String(count);
     await new Promise<void>((resolve) => {
@@ -27,7 +27,7 @@ it("renders once for all who ask together, and anew for who asks after it has be
 
 it("tells those who asked that it failed, and tries again for the next", async () => {
   let isBroken = true;
-  const page = sharePage(async () => {
+  const page = shareWork(async () => {
     if (isBroken) throw new Error("broken");
     return "whole";
   });
