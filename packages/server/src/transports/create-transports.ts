@@ -66,7 +66,16 @@ export async function createTransports(
     open.push({
       protocol,
       transport,
-      door: createDoor({ protocol, endpoints, transport, maxConnections, maxPerAddress, onTurnedAway, tls, sharesPaths }),
+      door: createDoor({
+        protocol,
+        endpoints,
+        transport,
+        maxConnections,
+        maxPerAddress,
+        onTurnedAway,
+        tls,
+        sharesPaths,
+      }),
     });
   }
 
@@ -180,7 +189,10 @@ function createTurnedAwayLog(
     if (why === "too_many" || why === "too_many_of_address")
       log.warn({ ...fields, ...bounds }, "connections are turned away");
     else if (why === "held_bytes")
-      log.warn({ ...fields, maxHeldBytes }, "connections are closed, because clients leave too much unread or half sent");
+      log.warn(
+        { ...fields, maxHeldBytes },
+        "connections are closed, because clients leave too much unread or half sent",
+      );
     else if (why === "client_name")
       log.warn(fields, "a client was turned away, whose certificate has no name that is let in");
     else log.debug(fields, "a connection came to nothing, because TLS was not agreed on");

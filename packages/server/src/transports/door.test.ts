@@ -571,6 +571,33 @@ describe("any door", () => {
     expect(await say(fourth, "4")).toBe("4");
   });
 
+  it("keeps one address from taking every connection, and counts none that comes by a unix socket", async () => {
+    const path = join(folder, "http.sock");
+    const { port } = await listen({
+      maxConnections: 4,
+      maxPerAddress: 2,
+      endpoints: [
+        { kind: "port", host: "127.0.0.1", port: 0 },
+        { kind: "socket", path },
+      ],
+    });
+    const from = (localAddress: string): Socket => {
+      const socket = connectNet({ port, host: "127.0.0.1", localAddress });
+      clients.push(socket);
+      return socket;
+    };
+    const greedy = from("127.0.0.2");
+    expect([await say(greedy, "1"), await say(from("127.0.0.2"), "2")]).toEqual(["1", "2"]);
+    expect(await say(from("127.0.0.2"), "3")).toBe("hung up");
+    expect(turnedAway).toEqual(["http too_many_of_address"]);
+    expect(await say(from("127.0.0.3"), "4")).toBe("4");
+    const sidecar = connectNet(path);
+    clients.push(sidecar);
+    expect(await say(sidecar, "5")).toBe("5");
+    greedy.destroy();
+    await expect.poll(async () => say(from("127.0.0.2"), "6")).toBe("6");
+  });
+
   it("does not wait for open connections when it closes, and they go on", async () => {
     const { port, door } = await listen();
     const open = connectNet(port, "127.0.0.1");

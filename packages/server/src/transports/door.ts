@@ -100,7 +100,8 @@ export function createDoor(options: DoorOptions): Door {
 
   function admit(socket: Socket): boolean {
     const { remoteAddress: address } = socket;
-    const why = connections >= maxConnections ? "too_many" : perAddress.isFull(address) ? "too_many_of_address" : undefined;
+    const why =
+      connections >= maxConnections ? "too_many" : perAddress.isFull(address) ? "too_many_of_address" : undefined;
     if (why !== undefined || closed) {
       if (why !== undefined && !closed) onTurnedAway(protocol, why, { address });
       socket.destroy();

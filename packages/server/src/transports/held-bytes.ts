@@ -13,7 +13,7 @@ export interface Holding {
  * What connections make a process hold: requests that are half received or sent ahead, and answers that are not read yet. Each
  * connection has bounds of its own; this is the bound on all of them together, because ten thousand times a small bound is
  * a large one. Beyond it connections are closed: those first that have held something for longest without ever being
- * done, and of these only such as hold the average or more. A client that sends whole requests and reads its answers holds
+ * done, and of these only such as hold half of the average or more. A client that sends whole requests and reads its answers holds
  * nothing for longer than a moment.
  */
 export class HeldBytes {
@@ -45,7 +45,7 @@ export class HeldBytes {
   #closeOldest(): void {
     for (const holding of this.#holders) {
       if (this.#total <= this.#maxBytes) return;
-      if (holding.bytes < this.#total / this.#holders.size) continue;
+      if (holding.bytes < this.#total / this.#holders.size / 2) continue;
       holding.close();
       holding.bytes = 0;
       this.#onClosed(holding.protocol);
@@ -59,11 +59,7 @@ class CountedHolding implements Holding {
   readonly #onChange: (holding: CountedHolding, change: number) => void;
   #bytes = 0;
 
-  constructor(
-    protocol: Protocol,
-    close: () => void,
-    onChange: (holding: CountedHolding, change: number) => void,
-  ) {
+  constructor(protocol: Protocol, close: () => void, onChange: (holding: CountedHolding, change: number) => void) {
     this.protocol = protocol;
     this.close = close;
     this.#onChange = onChange;

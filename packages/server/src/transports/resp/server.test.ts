@@ -8,8 +8,10 @@ import { permissionsOf, type Role } from "../../access/roles.ts";
 import type { ServiceOptions } from "../../service/create-service.ts";
 import type { Tracing } from "../../telemetry/tracing.ts";
 import { createTestService, type ListeningTransport, listenForTest, silentLog } from "../../testing/test-service.ts";
+import { HeldBytes } from "../held-bytes.ts";
+import { Turns } from "../turns.ts";
 import { maxCommandBytes } from "./command-reader.ts";
-import type { ConnectionBounds } from "./connection.ts";
+import type { ConnectionBounds, ConnectionShared } from "./connection.ts";
 import { createRespServer } from "./server.ts";
 
 const policies = {
@@ -37,7 +39,7 @@ afterEach(async () => {
 async function listen(
   limiter: Limiter = createLimiter({ policies }),
   service: Partial<Omit<ServiceOptions, "limiter">> = {},
-  options: Partial<ConnectionBounds> = {},
+  options: Partial<ConnectionBounds & ConnectionShared> = {},
 ): Promise<ListeningTransport> {
   server = await listenForTest("resp", createRespServer(createTestService(limiter, service), options));
   return server;
@@ -287,6 +289,43 @@ describe("a connection", () => {
     const said = Array.from({ length: 10_000 }, (_, i) => encode("ECHO", i)).join("");
     const wanted = Array.from({ length: 10_000 }, (_, i) => `$${String(i).length}\r\n${i}\r\n`).join("");
     expect(await talk(await listen(), said)).toBe(wanted);
+  });
+
+  it("carries out a pipeline in steps, and answers others in between", async () => {
+    // As if the time of a turn were always spent.
+    const turns = new Turns();
+    turns.mayGoOn = () => false;
+    const listening = await listen(undefined, {}, { turns });
+    const ahead = open(listening);
+    let heard = 0;
+    ahead.on("data", (chunk: Buffer) => {
+      heard += chunk.length;
+    });
+    const commands = 20_000;
+    ahead.write(encode("PING").repeat(commands));
+    await expect.poll(() => heard, { interval: 1 }).toBeGreaterThan(0);
+    expect(await talk(listening, encode("PING"))).toBe("+PONG\r\n");
+    expect(heard).toBeLessThan(commands * "+PONG\r\n".length);
+    await expect.poll(() => heard, { timeout: 20_000 }).toBe(commands * "+PONG\r\n".length);
+    ahead.destroy();
+  });
+
+  it("closes the oldest of those that leave commands half sent, where together they hold too much", async () => {
+    const held = new HeldBytes(1024 * 1024);
+    const listening = await listen(undefined, {}, { held });
+    const closed: number[] = [];
+    const sockets = Array.from({ length: 30 }, (_, i) => {
+      const socket = open(listening).on("error", () => {});
+      socket.on("close", () => closed.push(i)).on("end", () => socket.destroy());
+      // Half a command, as long as one may be.
+      socket.resume().write(`*2\r\n$4\r\nECHO\r\n$65000\r\n${"a".repeat(60_000)}`);
+      return socket;
+    });
+    await expect.poll(() => closed.length, { timeout: 10_000 }).toBeGreaterThan(10);
+    expect(held.total).toBeLessThanOrEqual(1024 * 1024);
+    expect(await talk(listening, encode("PING"))).toBe("+PONG\r\n");
+    for (const socket of sockets) socket.destroy();
+    await expect.poll(() => held.total).toBe(0);
   });
 
   it("answers what comes byte by byte", async () => {
