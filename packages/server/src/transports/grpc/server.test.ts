@@ -334,7 +334,7 @@ describe("connections", () => {
     await open();
     const session = connectHttp2(`http://${listening!.address}`);
     const settings = await new Promise<Settings>((resolve) => session.once("remoteSettings", resolve));
-    expect(settings.maxConcurrentStreams).toBe(1_000);
+    expect(settings.maxConcurrentStreams).toBe(5_000);
     session.close();
   });
 });

@@ -1,9 +1,9 @@
 import { setMaxListeners } from "node:events";
+import type { ServerHttp2Session, ServerOptions } from "node:http2";
 import type { Socket } from "node:net";
 import {
   type Metadata,
   Server,
-  ServerCredentials,
   type ServerDuplexStream,
   type ServerUnaryCall,
   type ServerWritableStream,
@@ -13,40 +13,66 @@ import {
   type UntypedHandleCall,
 } from "@grpc/grpc-js";
 import { maxDeadlineMs, parseIp, renderIp } from "sluice";
-import { type Caller, demand, unasked } from "../../access/access.ts";
-import { bearerTokenOf } from "../../access/bearer-token.ts";
-import type { Permission } from "../../access/roles.ts";
 import { limitOwnApi } from "../../control/limit-own-api.ts";
 import type { Service } from "../../service/service.ts";
 import { countChecks } from "../../telemetry/count-checks.ts";
 import type { TraceCarrier } from "../../telemetry/tracing.ts";
 import type { Transport } from "../transport.ts";
+import { readmit } from "./admit.ts";
+import { type CallGate, callHeader, createCallGate } from "./call-gate.ts";
 import { DeadlineOver, isOurs, renderStatus } from "./errors.ts";
 import { createHealthFeed } from "./health.ts";
-import type { CallInfo, GrpcContext, Method, MethodAudit, StreamCallInfo, StreamCodec } from "./method.ts";
+import type { HeldBytesLimits } from "./held-bytes.ts";
+import { openHttp2Server } from "./http2-server.ts";
+import type { CallInfo, GrpcContext, Method, StreamCallInfo, StreamCodec } from "./method.ts";
 import { methods } from "./methods.ts";
+import type { OpenCall } from "./open-call.ts";
 import { readMessage } from "./read-message.ts";
 import { StreamShares } from "./stream-shares.ts";
 
 /** Most bytes of a message; a batch of 1 000 checks is well below. */
 export const maxMessageBytes: number = 1024 * 1024;
 
+const mebibyte = 1024 * 1024;
+
+/** What clients may make this process hold. */
+const heldLimits: HeldBytesLimits = {
+  perConnection: 64 * mebibyte,
+  unknownCallers: 32 * mebibyte,
+  knownCallers: 256 * mebibyte,
+};
+
 const limits = {
   "grpc.max_receive_message_length": maxMessageBytes,
   // Answers are bounded by what is asked: 1 000 checks, each with the details of its limits.
-  "grpc.max_send_message_length": 16 * 1024 * 1024,
-  "grpc.max_concurrent_streams": 1_000,
-  // Megabytes that a connection may hold: who does not read its answers loses it.
-  "grpc-node.max_session_memory": 64,
+  "grpc.max_send_message_length": 16 * mebibyte,
   "grpc.max_connection_idle_ms": 30 * 60_000,
   "grpc.enable_channelz": 0,
 } as const;
+
+const http2Limits: ServerOptions = {
+  // Node counts calls that were cancelled among those that are open until it has read on, and refuses new ones above this
+  // number: it leaves room for half a second of cancelled calls that are read at once. Bytes bound how many are truly open.
+  settings: { maxConcurrentStreams: 5_000, maxHeaderListSize: 16 * 1024 },
+  maxSessionRejectedStreams: 10_000,
+  // Calls that clients cancel, for each connection. While counters do not answer, Envoy cancels every call after 20 ms, and a
+  // connection above this bound loses its healthy calls too. A process answers fewer than 10 000 calls a second, so
+  // a client that was served until then stays below.
+  streamResetBurst: 20_000,
+  streamResetRate: 10_000,
+  // Megabytes, as Node counts them. Clients meet the bounds above; this one is there in case those miss something.
+  maxSessionMemory: 128,
+};
 
 export interface GrpcServerOptions {
   /** How long a connection may be silent before it is asked whether it is there. Absent: a minute. */
   readonly silentMs?: number;
   /** How long it may take to say so; then it is closed. Absent: 20 s. */
   readonly replyMs?: number;
+  /** How long a message may be half received; then its call ends. Absent: 30 s. */
+  readonly messageWithinMs?: number;
+  /** Absent: 64 MiB a connection, 256 MiB a process, 32 MiB for all callers that are not known. */
+  readonly held?: HeldBytesLimits;
 }
 
 /** gRPC over the method table. Knows of calls, metadata and connections; handlers know of messages. */
@@ -72,8 +98,10 @@ export function createGrpcServer(
     "grpc.keepalive_time_ms": options.silentMs ?? 60_000,
     "grpc.keepalive_timeout_ms": options.replyMs ?? 20_000,
   });
-  for (const method of methods) register(server, method, context);
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const { messageWithinMs = 30_000, held = heldLimits } = options;
+  const gate = createCallGate(methods, context, { held, maxMessageBytes, messageWithinMs });
+  for (const method of methods) register(server, method, context, gate);
+  const inner = openHttp2Server(server, http2Limits, (stream, headers) => gate.enterCall(stream, headers, inner.serve));
 
   const open = new Set<Socket>();
   let whenGone: (() => void) | undefined;
@@ -85,7 +113,11 @@ export function createGrpcServer(
         open.delete(socket);
         if (open.size === 0) whenGone?.();
       });
-      injector.injectConnection(socket);
+      // At once, where it is HTTP/2 at all.
+      const enter = (session: ServerHttp2Session): void => gate.enterConnection(session, socket);
+      inner.http2.once("session", enter);
+      inner.inject(socket);
+      inner.http2.off("session", enter);
     },
 
     async drain(withinMs: number): Promise<number> {
@@ -104,13 +136,14 @@ export function createGrpcServer(
       }, withinMs);
       await gone;
       clearTimeout(bound);
+      gate.close();
       server.forceShutdown();
       return cut;
     },
   };
 }
 
-function register(server: Server, method: Method, context: GrpcContext): void {
+function register(server: Server, method: Method, context: GrpcContext, gate: CallGate): void {
   const { path, responseSerialize, requestDeserialize } = method.definition;
   const name = path.slice(1);
   const codec: StreamCodec<unknown, unknown> = {
@@ -132,6 +165,13 @@ function register(server: Server, method: Method, context: GrpcContext): void {
 
   function handleUnary(call: ServerUnaryCall<Uint8Array, Uint8Array>, answer: sendUnaryData<Uint8Array>): void {
     if (method.kind !== "unary") return;
+    const open = openCallOf(call, gate);
+    if (open === undefined) {
+      // Its caller left while it was read.
+      end(status.CANCELLED);
+      return;
+    }
+    open.countAnswers(open.stream);
     const startedMs = performance.now();
     const span = context.tracing?.start("grpc", name, carrierOf(call.metadata));
     const traced = span === undefined ? context : { ...context, decide: span.around(context.decide) };
@@ -147,14 +187,16 @@ function register(server: Server, method: Method, context: GrpcContext): void {
       span?.end({ status: status[told.code], error: isOurs(error) ? "internal" : undefined });
       answer(told);
     };
-    try {
-      const info = admit(call, method, context);
-      const response = method.handle(codec.read(call.request), traced, info);
-      if (response instanceof Promise) response.then(succeed).catch(fail);
-      else succeed(response);
-    } catch (error) {
-      fail(error);
-    }
+    // A caller that does not read its answers is answered no faster than it does.
+    open.whenRoom(() => {
+      try {
+        const response = method.handle(codec.read(call.request), traced, infoOf(call, open));
+        if (response instanceof Promise) response.then(succeed).catch(fail);
+        else succeed(response);
+      } catch (error) {
+        fail(error);
+      }
+    });
   }
 
   function handleStream(
@@ -169,13 +211,23 @@ function register(server: Server, method: Method, context: GrpcContext): void {
     call.on("finish", () => once(status.OK));
     call.on("error", (error: unknown) => once(isStatus(error) ? error.code : status.INTERNAL));
     call.on("cancelled", () => once(status.CANCELLED));
+    const open = openCallOf(call, gate);
+    if (open === undefined) {
+      once(status.CANCELLED);
+      return;
+    }
+    open.countAnswers(call);
     try {
-      const admitAgain = (): void => readmit(call, method, context);
-      const info: StreamCallInfo = Object.assign(admit(call, method, context), { admitAgain });
+      const admitAgain = (): void => {
+        leftOf(call.getDeadline());
+        readmit({ authorization: call.metadata.get("authorization")[0]?.toString() }, method, context);
+      };
+      const info: StreamCallInfo = Object.assign(infoOf(call, open), { admitAgain });
       if (method.kind === "watch") {
         const watching = call as ServerWritableStream<Uint8Array, Uint8Array>;
         method.handle(codec.read(watching.request), watching, codec, context, info);
       } else if (method.kind === "stream") {
+        call.on("data", () => open.taken());
         method.handle(call as ServerDuplexStream<Uint8Array, Uint8Array>, codec, context, info);
       }
     } catch (error) {
@@ -185,7 +237,7 @@ function register(server: Server, method: Method, context: GrpcContext): void {
 
   const handler = method.kind === "unary" ? handleUnary : handleStream;
   const type = { unary: "unary", watch: "serverStream", stream: "bidi" }[method.kind];
-  // Messages are read here and not by grpc-js, which would do so before anybody knows who asks.
+  // Messages are decoded here and not by grpc-js, so that a stream of them takes no more room than it has on the wire.
   server.register(path, handler as UntypedHandleCall, asTheyAre, asTheyAre, type);
 }
 
@@ -195,12 +247,17 @@ function asTheyAre(bytes: Buffer): Buffer {
 
 type Asking = { readonly metadata: Metadata; getDeadline(): Date | number; getPeer(): string };
 
-/** Throws where nobody waits for the answer any more, or the caller may not ask. */
-function admit(call: Asking, method: Method, context: GrpcContext): CallInfo {
+function openCallOf({ metadata }: Asking, gate: CallGate): OpenCall | undefined {
+  const [id] = metadata.get(callHeader);
+  return gate.findCall(String(id));
+}
+
+/** Throws where nobody waits for the answer any more. */
+function infoOf(call: Asking, { caller }: OpenCall): CallInfo {
   const deadline = call.getDeadline();
   leftOf(deadline);
   return {
-    caller: method.needs === "nothing" ? unasked : identify(call, method.needs, method.audit, context),
+    caller,
     get from(): string {
       return addressOf(call.getPeer());
     },
@@ -208,49 +265,6 @@ function admit(call: Asking, method: Method, context: GrpcContext): CallInfo {
       return leftOf(deadline);
     },
   };
-}
-
-/** Throws where a caller that was let in may not ask any more. It is one call all the same, and counted once. */
-function readmit(call: Asking, { needs }: Method, { access }: GrpcContext): void {
-  leftOf(call.getDeadline());
-  if (needs !== "nothing") demand(access.identify(tokenOf(call)), needs);
-}
-
-function tokenOf({ metadata }: Asking): string | undefined {
-  const [authorization] = metadata.get("authorization");
-  return bearerTokenOf({ authorization: authorization?.toString() });
-}
-
-/** Who calls what is in the audit is limited as over HTTP: by their address until they are known, then by their token. */
-function identify(call: Asking, needs: Permission, audit: MethodAudit | undefined, context: GrpcContext): Caller {
-  const { access, control, ownLimits } = context;
-  const token = tokenOf(call);
-  if (audit === undefined) {
-    const caller = access.identify(token);
-    demand(caller, needs);
-    return caller;
-  }
-  const { action } = audit;
-  const from = addressOf(call.getPeer());
-  const refused = (caller: Caller, error: unknown): unknown => {
-    const kind = action.slice(0, action.indexOf("."));
-    control?.audit.refused({ caller, from }, action, kind, "", (error as Error).message);
-    return error;
-  };
-  let caller: Caller;
-  try {
-    caller = access.identify(token);
-  } catch (error) {
-    ownLimits.countFailedLogin(from);
-    throw refused(unasked, error);
-  }
-  if (audit.access !== undefined) ownLimits.take(caller, audit.access);
-  try {
-    demand(caller, needs);
-  } catch (error) {
-    throw refused(caller, error);
-  }
-  return caller;
 }
 
 /** Where in a trace the call was sent. */

@@ -7,7 +7,7 @@ import type { GrpcContext, StreamCallInfo, StreamCodec } from "../method.ts";
 import { policyMessage } from "../policy-message.ts";
 import { requireControl } from "../require-control.ts";
 
-/** How many are read at once, and wait for the caller to take them. */
+/** How many are read from the store at once. */
 const partSize = 100;
 
 /** Tells every policy, part by part, no faster than the caller takes them. */
@@ -37,7 +37,7 @@ export function listPolicies(
       for (const stored of part.items) {
         const bytes = codec.write(policyMessage(stored, await createdMsOf(policies, actor, stored)));
         if (over) return;
-        if (!stream.write(bytes)) await taken(stream);
+        await send(stream, bytes);
       }
       if (part.next === undefined) break;
       after = part.next;
@@ -54,13 +54,14 @@ export function listPolicies(
   });
 }
 
-/** Resolves when there is room again, or nobody is left who would take anything. */
-function taken(stream: ServerWritableStream<Uint8Array, Uint8Array>): Promise<void> {
+/** Resolves when the bytes are sent, or the caller has left. A policy may be large, so only one at a time waits to be read. */
+function send(stream: ServerWritableStream<Uint8Array, Uint8Array>, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
-      for (const event of ["drain", "cancelled", "close", "error"]) stream.removeListener(event, done);
+      for (const event of ["cancelled", "close", "error"]) stream.removeListener(event, done);
       resolve();
     };
-    for (const event of ["drain", "cancelled", "close", "error"]) stream.on(event, done);
+    for (const event of ["cancelled", "close", "error"]) stream.on(event, done);
+    stream.write(bytes, done);
   });
 }
