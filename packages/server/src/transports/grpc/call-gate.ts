@@ -95,7 +95,7 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
       const { bytes, calls: open, known } = connection.held;
       context.log.warn({ why, bytes, calls: open, known, address: connection.socket.remoteAddress }, closedMessage);
     }
-    session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    session.destroy(new Error(why), constants.NGHTTP2_ENHANCE_YOUR_CALM);
     // A client that reads nothing would keep what is on its way to it.
     setImmediate(() => connection.socket.destroy());
   }

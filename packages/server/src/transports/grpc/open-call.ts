@@ -183,7 +183,7 @@ export class OpenCall {
 
   /** Returns by how much more the message holds now that it is whole. */
   #complete(): number {
-    // grpc-js keeps the parts of a message beside the whole of it.
+    // grpc-js keeps the parts of a message as well as the whole of it, before and after decompression.
     const bytes = messageBytes + 2 * this.#length + (this.#compressed ? this.#inflatedBytes() : 0);
     const more = bytes - this.#partsBytes;
     if (this.method.kind === "stream") this.#untaken.push(bytes);
@@ -193,7 +193,7 @@ export class OpenCall {
   }
 
   #inflatedBytes(): number {
-    return decoderBytes + Math.min(this.#length * deflateRatio, this.#options.maxMessageBytes);
+    return decoderBytes + 2 * Math.min(this.#length * deflateRatio, this.#options.maxMessageBytes);
   }
 
   #setHalf(half: boolean): void {
