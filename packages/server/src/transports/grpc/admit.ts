@@ -1,17 +1,18 @@
+import type { Socket } from "node:net";
+import { parseIp, renderIp } from "sluice";
 import { type Caller, demand, unasked } from "../../access/access.ts";
 import { bearerTokenOf } from "../../access/bearer-token.ts";
 import type { GrpcContext, Method } from "./method.ts";
 
-/** All that is known of a call before its first message. */
+/** What is known about a call before its first message. */
 export interface Asking {
   readonly authorization: string | undefined;
-  /** The peer's address; empty where it has none. */
-  readonly from: string;
+  readonly socket: Pick<Socket, "remoteAddress">;
 }
 
 /**
- * Who calls. Throws where they may not. Who calls what is in the audit is limited as over HTTP: by their address until they are
- * known, then by their token.
+ * Identifies the caller, and throws if it may not call this method. Methods that are audited are limited as over HTTP: by
+ * address until the caller is identified, then by token.
  */
 export function admit(asking: Asking, { needs, audit }: Method, context: GrpcContext): Caller {
   if (needs === "nothing") return unasked;
@@ -23,7 +24,7 @@ export function admit(asking: Asking, { needs, audit }: Method, context: GrpcCon
     return caller;
   }
   const { action } = audit;
-  const { from } = asking;
+  const from = addressOf(asking.socket);
   const refused = (caller: Caller, error: unknown): unknown => {
     const kind = action.slice(0, action.indexOf("."));
     control?.audit.refused({ caller, from }, action, kind, "", (error as Error).message);
@@ -45,7 +46,13 @@ export function admit(asking: Asking, { needs, audit }: Method, context: GrpcCon
   return caller;
 }
 
-/** Throws where a caller that was let in may not ask any more. It is one call all the same, and counted once. */
+/** Throws if a caller that was admitted has lost its permission since. The call is counted once all the same. */
 export function readmit(asking: Pick<Asking, "authorization">, { needs }: Method, { access }: GrpcContext): void {
   if (needs !== "nothing") demand(access.identify(bearerTokenOf(asking)), needs);
+}
+
+/** The peer's address; empty for a unix socket. */
+function addressOf({ remoteAddress = "" }: Asking["socket"]): string {
+  const ip = parseIp(remoteAddress);
+  return ip === undefined ? "" : renderIp(ip);
 }

@@ -15,7 +15,7 @@ import { connectForTest, type GrpcTestClient } from "../../testing/grpc-client.t
 import { createTestService, type ListeningTransport, listenForTest } from "../../testing/test-service.ts";
 import { createGrpcServer, type GrpcServerOptions, maxMessageBytes } from "./server.ts";
 
-/** What clients send that no library would, over real connections. They know of the transport, and of nothing inside of it. */
+/** Attacks by raw HTTP/2 clients over real connections. They use the transport alone, whatever serves HTTP/2 inside it. */
 
 const mebibyte = 1024 * 1024;
 const patience = { timeout: 15_000, interval: 20 };
@@ -41,7 +41,7 @@ async function listen(
   listening = await listenForTest("grpc", createGrpcServer(createTestService(limiterOn(counters), parts), options));
 }
 
-/** A client that behaves. */
+/** A well-behaved client. */
 function honest(): GrpcTestClient {
   const client = connectForTest(listening!.address);
   clients.push(client);
@@ -119,7 +119,7 @@ const batchOf = (checks: number, details = false): Buffer =>
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-/** How many bytes of buffers are held now. The server is in this process; so is its attacker, which sends the same bytes again. */
+/** Bytes of all live buffers. Server and attacker share this process; the attacker sends one buffer again and again. */
 function heldBytes(): number {
   collect();
   return process.memoryUsage().arrayBuffers;
@@ -131,7 +131,7 @@ function watchBuffers(): () => number {
   return () => heldBytes() - before;
 }
 
-/** Until a figure has stayed the same while another client was answered several times. */
+/** Resolves when a value has stayed the same while another client was answered 30 times. */
 async function settled(figure: () => unknown): Promise<void> {
   const client = honest();
   let last: unknown;
@@ -145,7 +145,7 @@ async function settled(figure: () => unknown): Promise<void> {
   }
 }
 
-/** Knows the token `good`, and no other. */
+/** Knows only the token `good`. */
 const access: Access = {
   identify(token) {
     if (token === "good") return openAccess.identify(undefined);
@@ -180,7 +180,7 @@ describe("half-sent messages", () => {
     for (const call of calls) expect(call.status).toBe(String(status.UNAUTHENTICATED));
   });
 
-  it("on many connections hold no more than the process may; who holds the most is closed, and others are not", async () => {
+  it("on many connections hold no more than the process may; the connection that holds the most is closed", async () => {
     const held = { perConnection: 8 * mebibyte, knownCallers: 16 * mebibyte, unknownCallers: mebibyte };
     await listen(undefined, { held });
     const grown = watchBuffers();
@@ -219,7 +219,7 @@ describe("half-sent messages", () => {
     const session = await attack();
     const call = begin(session, path("CheckBatch"));
     call.stream.resume();
-    // Each write is a frame of its own, because each waits for the one before.
+    // Each write waits for the one before, so each becomes a separate frame.
     const part = halfMessage.subarray(5, 6);
     call.stream.write(halfMessage.subarray(0, 5));
     for (let sent = 0; sent < 6_000 && !call.closed; sent++)
@@ -233,7 +233,7 @@ describe("half-sent messages", () => {
 });
 
 describe("answers that are not read", () => {
-  it("are made no faster than they are read, and are all there for who reads on", async () => {
+  it("are made no faster than they are read, and none is lost", async () => {
     const limiter = limiterOn();
     const { metrics } = createTestService(limiter);
     let decided = 0;
@@ -244,7 +244,7 @@ describe("answers that are not read", () => {
     const batch = batchOf(1_000, true);
     const calls = Array.from({ length: 80 }, () => begin(session, path("CheckBatch")));
     for (const { stream } of calls) stream.end(batch);
-    // An answer has 225 kB, and 8 MiB of them wait at most. Of the other calls the requests are kept.
+    // An answer has 225 kB, and at most 8 MiB of them wait to be sent. The other calls wait with their requests.
     await expect.poll(() => decided, patience).toBeGreaterThanOrEqual(30_000);
     await settled(() => decided);
     expect(decided).toBeLessThanOrEqual(50_000);
@@ -283,7 +283,7 @@ describe("calls that are cancelled", () => {
     session.once("goaway", (code: number) => {
       goaway = code;
     });
-    // More at once than Node forgives, and than it takes in at once: the server reads a call and its end together.
+    // More than Node tolerates by default, and so fast that the server reads calls and their cancellations together.
     for (let round = 0; round < 5; round++) {
       const cancelled = Array.from({ length: 1_000 }, () => begin(session, path("Check")).stream.end(body));
       healthy.push(begin(session, "/grpc.health.v1.Health/Check"));
@@ -300,8 +300,8 @@ describe("calls that are cancelled", () => {
   });
 });
 
-describe("callers that are not known", () => {
-  it("have few calls open at once, with small messages", async () => {
+describe("callers that are not identified", () => {
+  it("may have few open calls, with small messages", async () => {
     await listen(undefined, undefined, { access });
     const session = await attack();
     const watching = Array.from({ length: 150 }, () => begin(session, "/grpc.health.v1.Health/Watch"));
@@ -314,7 +314,7 @@ describe("callers that are not known", () => {
     await settled(() => 0);
   });
 
-  it("are cut off when they do not stop calling, and known ones are not", async () => {
+  it("are cut off when they call too often, and identified callers are not", async () => {
     await listen(undefined, undefined, { access });
     const session = await attack();
     const goaway = new Promise<number>((resolve) => session.once("goaway", resolve));
@@ -326,7 +326,7 @@ describe("callers that are not known", () => {
     expect((await Promise.all(many)).every(({ allowed }) => allowed)).toBe(true);
   });
 
-  it("leave room for those that are, whatever they hold", async () => {
+  it("leave room for identified callers, whatever they hold", async () => {
     const held = { perConnection: mebibyte, knownCallers: 8 * mebibyte, unknownCallers: mebibyte };
     await listen(undefined, { held }, { access });
     const known = honest();
@@ -345,7 +345,7 @@ describe("callers that are not known", () => {
 });
 
 describe("messages that grow", () => {
-  it("by decompression count as what they may become", async () => {
+  it("by decompression count with their largest possible size", async () => {
     const counters = createGatedCounters();
     await listen(counters);
     const grown = watchBuffers();
@@ -353,7 +353,7 @@ describe("messages that grow", () => {
     const bomb = framed(gzipSync(new Uint8Array(mebibyte)), true);
     const streams = Array.from({ length: 20 }, () => begin(session, path("CheckStream"), { "grpc-encoding": "gzip" }));
     for (const { stream } of streams) {
-      // Nothing more is read before this batch is decided, which it never is.
+      // The server pauses the stream until this batch is decided, which is after the test.
       stream.resume().write(batchOf(600));
       for (let times = 0; times < 14; times++) stream.write(bomb);
     }

@@ -1,7 +1,7 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { status } from "@grpc/grpc-js";
-import { parseIp, renderIp, SluiceError } from "sluice";
+import { SluiceError } from "sluice";
 import { admit } from "./admit.ts";
 import { DeadlineOver, isOurs, renderStatus } from "./errors.ts";
 import { HeldBytes, type HeldBytesLimits, type HeldConnection } from "./held-bytes.ts";
@@ -17,33 +17,33 @@ export interface CallGateOptions {
   readonly messageWithinMs: number;
 }
 
-/** Every connection and every call goes through it before grpc-js sees them. */
+/** Every connection and every call passes it before grpc-js sees them. */
 export interface CallGate {
   enterConnection(session: ServerHttp2Session, socket: Socket): void;
-  /** Refuses a call by its headers, or lets it through to `serve`. */
+  /** Refuses a call by its headers, or passes it on to `serve`. */
   enterCall(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, serve: StreamListener): void;
-  /** A call that was let in, by the value of `callHeader` in its metadata. Undefined when it is over. */
+  /** An admitted call, by the value of `callHeader` in its metadata. Undefined once it is over. */
   findCall(id: string): OpenCall | undefined;
-  /** What all connections hold, in bytes. */
-  readonly heldBytes: number;
   close(): void;
 }
 
-/** How grpc-js hands on which call is meant. What a client sends under this name is overwritten. */
+/** Carries a call's id through grpc-js. A value that a client sends is overwritten. */
 export const callHeader = "sluice-call";
 
 /**
- * What a connection may do before a caller is identified on it: so many calls open at once, so many calls a second, and
- * messages that are as long as questions about health and reflection are. Only those are answered to such callers.
+ * Limits of a connection without an identified caller: open calls, calls at once and per second, and bytes of a message. Such
+ * callers get answers from health and reflection alone, whose requests are small.
  */
 const unknown = { openCalls: 100, burstCalls: 1_000, callsPerSecond: 100, maxMessageBytes: 16 * 1024 } as const;
 
 const logEveryMs = 60_000;
 
+type Refused = Pick<OpenCall, "stream" | "method" | "handled">;
+
 interface GateConnection {
   readonly held: HeldConnection;
   readonly socket: Socket;
-  /** Calls by unknown callers that may still come, as of `atMs`. */
+  /** How many calls by unidentified callers it may still make, as of `atMs`. */
   callsLeft: number;
   atMs: number;
 }
@@ -53,18 +53,25 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
   const byPath = new Map(methods.map((method) => [method.definition.path, method]));
   const connections = new WeakMap<object, GateConnection>();
   const calls = new Map<string, OpenCall>();
-  /** Calls with a half-received message, the one that began first in front. */
+  /** Calls with a half-received message, oldest first. */
   const halfReceived = new Set<OpenCall>();
   let lastId = 0;
   let loggedMs = -Infinity;
   const sweep = setInterval(endOverdue, Math.max(options.messageWithinMs / 6, 10)).unref();
 
-  function refuse({ stream, method }: Pick<OpenCall, "stream" | "method">, error: unknown): void {
+  function refuse({ stream, method, handled }: Refused, error: unknown): void {
+    if (stream.closed || stream.destroyed) return;
     const name = method.definition.path.slice(1);
     if (isOurs(error)) context.log.error({ err: error, method: name }, "a call failed");
     const refusal = renderStatus(error);
-    context.metrics.countGrpcCall(name, status[refusal.code]);
+    if (!handled) context.metrics.countGrpcCall(name, status[refusal.code]);
+    stream.on("error", ignore);
     refuseStream(stream, refusal);
+  }
+
+  function forget(call: OpenCall): void {
+    halfReceived.delete(call);
+    calls.delete(call.id);
   }
 
   function noteHalfReceived(call: OpenCall, half: boolean): void {
@@ -72,7 +79,7 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
     else halfReceived.delete(call);
   }
 
-  /** Calls whose message does not come to an end. One that this server does not read on has time. */
+  /** Ends calls whose message takes too long to arrive, except streams that this server has paused. */
   function endOverdue(): void {
     const nowMs = performance.now();
     for (const call of halfReceived) {
@@ -96,11 +103,11 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
       context.log.warn({ why, bytes, calls: open, known, address: connection.socket.remoteAddress }, closedMessage);
     }
     session.destroy(new Error(why), constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    // A client that reads nothing would keep what is on its way to it.
+    // Without this, a client that reads nothing would keep its unsent answers in memory.
     setImmediate(() => connection.socket.destroy());
   }
 
-  /** Whether a connection without known callers may make one more call. It is closed where it may not. */
+  /** Whether a connection without an identified caller may make another call. Closes the connection if not. */
   function mayCall(session: ServerHttp2Session, connection: GateConnection): boolean {
     const nowMs = performance.now();
     const earned = ((nowMs - connection.atMs) / 1_000) * unknown.callsPerSecond;
@@ -108,7 +115,7 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
     connection.atMs = nowMs;
     if (connection.callsLeft >= 0) return true;
     held.close(connection.held);
-    closeConnection(session, connection, "too many calls by unknown callers");
+    closeConnection(session, connection, "too many calls without an identified caller");
     return false;
   }
 
@@ -128,22 +135,26 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
       const session = stream.session as ServerHttp2Session | undefined;
       const connection = session && connections.get(session);
       if (session === undefined || connection === undefined || connection.held.closed) {
+        stream.on("error", ignore);
         stream.close(constants.NGHTTP2_REFUSED_STREAM);
         return;
       }
-      stream.on("error", ignore);
-      if (!(connection.held.known || mayCall(session, connection))) return;
+      if (!(connection.held.known || mayCall(session, connection))) {
+        stream.on("error", ignore);
+        return;
+      }
       const method = byPath.get(headers[":path"] ?? "");
       if (method === undefined) {
         serve(stream, headers);
         return;
       }
       try {
-        const caller = admit(askingOf(headers, connection.socket), method, context);
+        const caller = admit({ authorization: headers.authorization, socket: connection.socket }, method, context);
         if (method.needs !== "nothing") held.identify(connection.held);
         else if (!connection.held.known && connection.held.calls >= unknown.openCalls)
           throw new SluiceError("overloaded", tooManyOpen);
         const call = new OpenCall({
+          id: String(++lastId),
           stream,
           headers,
           method,
@@ -153,39 +164,24 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
           maxMessageBytes: method.needs === "nothing" ? unknown.maxMessageBytes : options.maxMessageBytes,
           onTooMuch: refuse,
           onHalfReceived: noteHalfReceived,
+          onClose: forget,
         });
         if (stream.closed) return;
-        const id = String(++lastId);
-        calls.set(id, call);
-        stream.once("close", () => calls.delete(id));
-        headers[callHeader] = id;
+        calls.set(call.id, call);
+        headers[callHeader] = call.id;
         serve(stream, headers);
       } catch (error) {
-        refuse({ stream, method }, error);
+        refuse({ stream, method, handled: false }, error);
       }
     },
 
     findCall: (id) => calls.get(id),
 
-    get heldBytes(): number {
-      return held.bytes;
-    },
-
     close: () => clearInterval(sweep),
   };
 }
 
-const tooManyOpen = `a connection without a token may have ${unknown.openCalls} calls open at once`;
+const tooManyOpen = `a connection without an identified caller may have ${unknown.openCalls} open calls; end some, or send a token`;
 const closedMessage = "closed a gRPC connection that took more than its share of this process";
 
 function ignore(): void {}
-
-function askingOf(headers: IncomingHttpHeaders, socket: Socket): Parameters<typeof admit>[0] {
-  return {
-    authorization: headers.authorization,
-    get from(): string {
-      const ip = parseIp(socket.remoteAddress ?? "");
-      return ip === undefined ? "" : renderIp(ip);
-    },
-  };
-}

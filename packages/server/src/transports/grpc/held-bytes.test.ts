@@ -27,7 +27,7 @@ describe("what connections hold", () => {
     ]);
   });
 
-  it("above the bound of all closes the one that holds the most, whoever asked last", () => {
+  it("above the bound of all closes the connection that holds the most, not the last to grow", () => {
     const { held, closed, open } = createLedger();
     const [small, large, last] = [open("small"), open("large"), open("last")];
     held.add(small, 60);
@@ -42,7 +42,7 @@ describe("what connections hold", () => {
     expect(held.bytes).toBe(151);
   });
 
-  it("of unknown callers is bounded apart, and closes none that is known", () => {
+  it("without an identified caller is bounded separately, and closes no identified one", () => {
     const { held, closed, open } = createLedger();
     held.add(open("known"), 100);
     const [one, other] = [open("one", false), open("other", false)];

@@ -9,7 +9,7 @@ export interface HeldBytesLimits {
 
 /** What one connection holds. */
 export class HeldConnection {
-  /** Requests that were received and not answered, answers that were not sent, and what calls cost by being open. */
+  /** Unanswered requests, unsent answers, and the overhead of open calls. */
   bytes = 0;
   /** The answers among them. */
   unsentBytes = 0;
@@ -18,7 +18,7 @@ export class HeldConnection {
   /** Whether a caller has been identified on it. */
   known = false;
   closed = false;
-  /** Calls that begin when earlier answers have been sent, in their order. */
+  /** Calls that wait for earlier answers to be sent, in order of arrival. */
   readonly waiting: Set<{ proceed(): void }> = new Set();
   readonly close: () => void;
 
@@ -28,9 +28,9 @@ export class HeldConnection {
 }
 
 /**
- * Keeps count of what connections hold. A connection may hold so much; where all of them hold too much together, those that hold the
- * most are closed, so a client with little under way is not the one that pays for it. Connections on which no caller
- * has been identified are counted apart: whatever they do, callers that are known keep their room.
+ * Counts the bytes that connections hold. Each connection has a limit. If all of them together hold too much, the one that
+ * holds the most is closed, so a client with little in flight does not pay for others. Connections without an identified
+ * caller are counted separately: whatever they do, identified callers keep their room.
  */
 export class HeldBytes {
   readonly #limits: HeldBytesLimits;
@@ -47,14 +47,14 @@ export class HeldBytes {
     return this.#knownBytes + this.#unknownBytes;
   }
 
-  /** A new connection. `close` is called when it holds too much for this process. */
+  /** Adds a connection. `close` is called when the process needs its memory back. */
   open(close: () => void): HeldConnection {
     const connection = new HeldConnection(close);
     this.#connections.add(connection);
     return connection;
   }
 
-  /** Holds more, or less. Returns false where the connection now holds more than one may. */
+  /** Adds bytes, or releases them if negative. Returns false if the connection is now above its limit. */
   add(connection: HeldConnection, bytes: number): boolean {
     connection.bytes += bytes;
     if (connection.closed) return false;
@@ -65,7 +65,7 @@ export class HeldBytes {
     return connection.bytes <= this.#limits.perConnection;
   }
 
-  /** A caller has been identified on a connection. */
+  /** Records that a caller has been identified on a connection. */
   identify(connection: HeldConnection): void {
     if (connection.known) return;
     connection.known = true;
@@ -74,7 +74,7 @@ export class HeldBytes {
     this.#count(true, connection.bytes);
   }
 
-  /** A connection is gone, and holds nothing. */
+  /** Forgets a connection, and all that it holds. */
   close(connection: HeldConnection): void {
     if (connection.closed) return;
     connection.closed = true;

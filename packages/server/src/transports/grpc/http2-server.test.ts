@@ -3,8 +3,8 @@ import { Server } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
 import { openHttp2Server } from "./http2-server.ts";
 
-/** Passes while grpc-js is built as `openHttp2Server` expects. What the options do is shown by `attacks.test.ts`. */
-describe("the HTTP/2 server inside of grpc-js", () => {
+/** Fails if an update of grpc-js breaks what `openHttp2Server` relies on. `attacks.test.ts` shows what the options do. */
+describe("the HTTP/2 server inside grpc-js", () => {
   it("is made with our options, and has our listener in place of its own", () => {
     const server = new Server();
     const onStream = (): void => {};
@@ -17,7 +17,7 @@ describe("the HTTP/2 server inside of grpc-js", () => {
     server.forceShutdown();
   });
 
-  it("is refused at the start where a part is missing, with what to do", () => {
+  it("is refused at startup if a part is missing, with what to do", () => {
     for (const parts of [
       {},
       { commonServerOptions: {}, createConnectionInjector() {} },

@@ -4,7 +4,7 @@ import { type Server, ServerCredentials } from "@grpc/grpc-js";
 
 export type StreamListener = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void;
 
-/** The HTTP/2 server inside of a gRPC server. */
+/** The HTTP/2 server inside a gRPC server. */
 export interface InnerServer {
   readonly http2: Http2Server;
   /** What grpc-js does with a stream. It is called by `onStream`, or not at all. */
@@ -20,12 +20,12 @@ interface Internals {
 }
 
 /**
- * Opens the HTTP/2 server that grpc-js makes for itself, with Node's options, of which grpc-js passes on only two, and with a
- * listener in front of its own, because grpc-js reads messages before it looks at who sends them.
+ * Creates the HTTP/2 server that grpc-js uses, with options of Node that grpc-js does not pass on, and with our listener
+ * for streams in front of its own: grpc-js reads a message before the caller is known.
  *
- * This is the only place that reaches into grpc-js (1.14). It needs three things of it: options that are taken from
- * `commonServerOptions`, a server that is found in `http2Servers`, and exactly one listener for streams. Where an update
- * takes one of them away, this throws at the start.
+ * This is the only file that reaches into grpc-js (1.14). It relies on three things: options are taken from
+ * `commonServerOptions`, the server is the only entry of `http2Servers`, and it has exactly one listener for streams. If an
+ * update changes one of them, this throws at startup.
  */
 export function openHttp2Server(server: Server, options: ServerOptions, onStream: StreamListener): InnerServer {
   const { commonServerOptions, http2Servers } = server as unknown as Internals;

@@ -4,23 +4,24 @@ import type { Caller } from "../../access/access.ts";
 import type { HeldBytes, HeldConnection } from "./held-bytes.ts";
 import type { Method } from "./method.ts";
 
-/** What a call costs by being open, beside its headers: Node's stream, and what grpc-js keeps with it. */
+/** Overhead of an open call without its headers: the objects of Node and grpc-js. */
 const openCallBytes = 8 * 1024;
-/** What a whole message costs beside its bytes while it waits to be taken. */
+/** Overhead of a complete message that waits for its handler. */
 const messageBytes = 512;
-/** What a part of a message costs beside its bytes: senders choose how small they cut it. */
+/** Overhead of a part of an incomplete message. The sender chooses how small parts are. */
 const partBytes = 256;
-/** Deflate makes at most so many bytes of one; the decoder itself has its window and its buffers. */
+/** Most bytes that deflate can make out of one, and the memory of the decoder itself. */
 const deflateRatio = 1_032;
 const decoderBytes = 64 * 1024;
 
-/** A connection with this much of answers to send begins no further calls until some of it is sent. */
+/** While a connection has this many bytes of answers to send, its other calls wait. */
 const fullUnsentBytes = 8 * 1024 * 1024;
 
 /** Bytes before a message: whether it is compressed, and its length. */
 const headLength = 5;
 
 export interface OpenCallOptions {
+  readonly id: string;
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
   readonly method: Method;
@@ -29,35 +30,39 @@ export interface OpenCallOptions {
   readonly connection: HeldConnection;
   /** Most bytes of a message. */
   readonly maxMessageBytes: number;
-  /** Called where the call cannot go on: its message is too large, or its connection holds too much. */
+  /** Called if the call cannot go on: its message is too large, or its connection holds too much. */
   readonly onTooMuch: (call: OpenCall, error: SluiceError) => void;
-  /** Called when a message begins to be half received, and when it no longer is. */
+  /** Called when a message becomes half received, and when it is complete. */
   readonly onHalfReceived: (call: OpenCall, half: boolean) => void;
+  readonly onClose: (call: OpenCall) => void;
 }
 
-/** Where answers are written: Node's stream for a single one, the stream of grpc-js for many, because they queue up in it. */
+/** Where answers are written: Node's stream for a single answer, the stream of grpc-js for many, which queue up there. */
 interface Answers {
   write(bytes: Buffer, done?: (error?: Error | null) => void): boolean;
 }
 
 /**
- * Keeps count of all that one call holds, from its headers to its end: bytes as they arrive, whether or not grpc-js reads
- * them yet, and answers until they are sent. It stands in between, in `push` of Node's stream and in `write`.
+ * Counts all bytes that one call holds: its request as it arrives, even while grpc-js does not read it, and its answers
+ * until they are sent. To see both, it wraps `push` of Node's stream and `write` of the stream that answers go to.
  */
 export class OpenCall {
+  readonly id: string;
   readonly stream: ServerHttp2Stream;
   readonly method: Method;
   readonly caller: Caller;
-  /** Since when the message that arrives is half received, by `performance.now()`. */
+  /** Whether a handler has taken over. The handler then counts the call's status. */
+  handled = false;
+  /** When the current message became half received, by `performance.now()`. */
   halfSinceMs = 0;
   readonly #held: HeldBytes;
   readonly #connection: HeldConnection;
   readonly #options: OpenCallOptions;
   #heldBytes = 0;
   #unsentBytes = 0;
-  /** What each whole message holds that has not been taken. */
+  /** Bytes held by each complete message that its handler has not taken. */
   readonly #untaken: number[] = [];
-  /** Of the message that arrives: bytes of its head that are there, what the head says, what is left, what it holds. */
+  /** The current message: bytes of its head so far, what the head says, bytes to come, and bytes held. */
   #headBytes = 0;
   #compressed = false;
   #length = 0;
@@ -67,6 +72,7 @@ export class OpenCall {
   #over = false;
 
   constructor(options: OpenCallOptions) {
+    this.id = options.id;
     this.stream = options.stream;
     this.method = options.method;
     this.caller = options.caller;
@@ -83,13 +89,13 @@ export class OpenCall {
     return this.#over;
   }
 
-  /** A message was taken out of a stream of messages, and is held no more. A single message is held until its call ends. */
+  /** Releases the oldest message of a stream, which its handler has taken. A single request is held until its call ends. */
   taken(): void {
     const bytes = this.#untaken.shift();
     if (bytes !== undefined && !this.#over) this.#hold(-bytes);
   }
 
-  /** Counts the answers that are written from now on. */
+  /** Starts counting what is written to this stream. */
   countAnswers(answers: object): void {
     const counted = answers as Answers;
     const write = counted.write.bind(answers);
@@ -102,7 +108,7 @@ export class OpenCall {
     };
   }
 
-  /** Runs when the connection's answers have gone out far enough, at once where they have; never, where the call ends before. */
+  /** Runs as soon as few enough answers of the connection are unsent; never if the call ends first. */
   whenRoom(run: () => void): void {
     if (this.#over) return;
     if (this.#connection.unsentBytes < fullUnsentBytes) {
@@ -127,7 +133,7 @@ export class OpenCall {
         this.#setHalf(false);
         return push(null);
       }
-      // The call is answered, and its client goes on sending: what comes is not kept, and the client is asked to stop.
+      // The call is answered, and its client is still sending: drop the bytes, and ask the client to stop.
       if (stream.writableFinished) {
         stream.close(constants.NGHTTP2_NO_ERROR);
         return true;
@@ -137,7 +143,7 @@ export class OpenCall {
     };
   }
 
-  /** Counts a piece of the request. Returns what is to be kept of it. */
+  /** Counts a chunk of the request. Returns the buffer to keep. */
   #receive(chunk: Buffer): Buffer {
     const wasHalf = this.#headBytes > 0;
     let grown = 0;
@@ -181,7 +187,7 @@ export class OpenCall {
     this.#left = this.#length;
   }
 
-  /** Returns by how much more the message holds now that it is whole. */
+  /** Returns how many bytes more the message holds now that it is complete. */
   #complete(): number {
     // grpc-js keeps the parts of a message as well as the whole of it, before and after decompression.
     const bytes = messageBytes + 2 * this.#length + (this.#compressed ? this.#inflatedBytes() : 0);
@@ -226,7 +232,7 @@ export class OpenCall {
 
   #close(): void {
     this.#over = true;
-    this.#options.onHalfReceived(this, false);
+    this.#options.onClose(this);
     this.#connection.calls -= 1;
     this.#connection.waiting.delete(this);
     this.#connection.unsentBytes -= this.#unsentBytes;
@@ -242,7 +248,7 @@ function bytesOf(headers: IncomingHttpHeaders): number {
   return bytes;
 }
 
-/** Lets calls begin that wait for answers to be sent, the first ones first. */
+/** Starts waiting calls in order, while few enough answers are unsent. */
 function proceedWaiting(connection: HeldConnection): void {
   for (const call of connection.waiting) {
     if (connection.unsentBytes >= fullUnsentBytes) return;
@@ -252,8 +258,8 @@ function proceedWaiting(connection: HeldConnection): void {
 }
 
 /**
- * The bytes without those that were read together with them, of this call and of others, which they would keep from being freed. Parts
- * of a message may stay for long, so they do not share memory with anything.
+ * A copy of a chunk that shares its memory with other frames of the same read, because keeping it would keep all of them. Parts
+ * of incomplete messages may be kept for long, so they get memory outside of Node's pool too.
  */
 function alone(chunk: Buffer, isPart: boolean): Buffer {
   if (chunk.length * 4 >= chunk.buffer.byteLength * 3) return chunk;

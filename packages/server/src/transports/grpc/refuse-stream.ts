@@ -2,8 +2,8 @@ import { constants, type ServerHttp2Stream } from "node:http2";
 import type { StatusObject } from "@grpc/grpc-js";
 
 /**
- * Ends a call with a status, and does not wait for the rest of what its client sends. A call whose answer has begun is reset
- * instead, which clients show as `RESOURCE_EXHAUSTED`.
+ * Ends a call with a status, without waiting for the rest of its request. A call whose answer has begun is reset instead,
+ * which clients report as `RESOURCE_EXHAUSTED`.
  */
 export function refuseStream(stream: ServerHttp2Stream, { code, details, metadata }: StatusObject): void {
   if (stream.destroyed || stream.closed) return;

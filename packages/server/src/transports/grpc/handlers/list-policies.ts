@@ -54,7 +54,7 @@ export function listPolicies(
   });
 }
 
-/** Resolves when the bytes are sent, or the caller has left. A policy may be large, so only one at a time waits to be read. */
+/** Resolves when the bytes are sent, or the caller has left. Policies may be large, so only one is queued at a time. */
 function send(stream: ServerWritableStream<Uint8Array, Uint8Array>, bytes: Uint8Array): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {
