@@ -37,14 +37,14 @@ export interface OpenCallOptions {
   readonly onClose: (call: OpenCall) => void;
 }
 
-/** Where answers are written: Node's stream for a single answer, the stream of grpc-js for many, which queue up there. */
-interface Answers {
-  write(bytes: Buffer, done?: (error?: Error | null) => void): boolean;
+/** Where a call with several answers writes them. */
+export interface Answers {
+  write(bytes: Uint8Array, done?: (error?: Error | null) => void): boolean;
 }
 
 /**
  * Counts all bytes that one call holds: its request as it arrives, even while grpc-js does not read it, and its answers
- * until they are sent. To see both, it wraps `push` of Node's stream and `write` of the stream that answers go to.
+ * until they are sent. To see bytes arrive, it wraps `push` of Node's stream.
  */
 export class OpenCall {
   readonly id: string;
@@ -85,24 +85,30 @@ export class OpenCall {
     this.#hold(openCallBytes + bytesOf(options.headers));
   }
 
-  get over(): boolean {
-    return this.#over;
-  }
-
   /** Releases the oldest message of a stream, which its handler has taken. A single request is held until its call ends. */
   taken(): void {
     const bytes = this.#untaken.shift();
     if (bytes !== undefined && !this.#over) this.#hold(-bytes);
   }
 
-  /** Starts counting what is written to this stream. */
-  countAnswers(answers: object): void {
-    const counted = answers as Answers;
-    const write = counted.write.bind(answers);
+  /** Counts bytes of an answer that is about to be sent. They are released when the call ends, or by the same number below 0. */
+  owe(bytes: number): void {
+    if (this.#over) return;
+    this.#unsentBytes += bytes;
+    this.#connection.unsentBytes += bytes;
+    const fits = this.#count(bytes);
+    if (bytes < 0) proceedWaiting(this.#connection);
+    // What is decided may be charged, so no status may say that it was not.
+    else if (!fits) this.stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  /** Counts the answers that are written to a stream, each until it is sent. */
+  countAnswers(counted: Answers): void {
+    const write = counted.write.bind(counted);
     counted.write = (bytes, done) => {
-      if (!this.#over) this.#owe(bytes.length);
+      this.owe(bytes.length);
       return write(bytes, (error) => {
-        if (!this.#over) this.#owe(-bytes.length);
+        this.owe(-bytes.length);
         done?.(error);
       });
     };
@@ -203,13 +209,17 @@ export class OpenCall {
   }
 
   #setHalf(half: boolean): void {
-    this.halfSinceMs = performance.now();
+    if (half) this.halfSinceMs = performance.now();
     this.#options.onHalfReceived(this, half);
   }
 
   #hold(bytes: number): void {
+    if (!this.#count(bytes) && bytes > 0) this.#refuse();
+  }
+
+  #count(bytes: number): boolean {
     this.#heldBytes += bytes;
-    if (!this.#held.add(this.#connection, bytes) && bytes > 0) this.#refuse();
+    return this.#held.add(this.#connection, bytes);
   }
 
   #refuse(): void {
@@ -221,13 +231,6 @@ export class OpenCall {
   #refuseMessage(): void {
     const message = `a message of this method has at most ${this.#options.maxMessageBytes} bytes, but this one ${this.#length}`;
     this.#options.onTooMuch(this, new SluiceError("body_too_large", message));
-  }
-
-  #owe(bytes: number): void {
-    this.#unsentBytes += bytes;
-    this.#connection.unsentBytes += bytes;
-    this.#hold(bytes);
-    if (bytes < 0) proceedWaiting(this.#connection);
   }
 
   #close(): void {

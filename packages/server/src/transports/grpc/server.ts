@@ -26,7 +26,7 @@ import type { HeldBytesLimits } from "./held-bytes.ts";
 import { openHttp2Server } from "./http2-server.ts";
 import type { CallInfo, GrpcContext, Method, StreamCallInfo, StreamCodec } from "./method.ts";
 import { methods } from "./methods.ts";
-import type { OpenCall } from "./open-call.ts";
+import type { Answers, OpenCall } from "./open-call.ts";
 import { readMessage } from "./read-message.ts";
 import { StreamShares } from "./stream-shares.ts";
 
@@ -172,7 +172,6 @@ function register(server: Server, method: Method, context: GrpcContext, gate: Ca
       return;
     }
     open.handled = true;
-    open.countAnswers(open.stream);
     const startedMs = performance.now();
     const span = context.tracing?.start("grpc", name, carrierOf(call.metadata));
     const traced = span === undefined ? context : { ...context, decide: span.around(context.decide) };
@@ -180,6 +179,7 @@ function register(server: Server, method: Method, context: GrpcContext, gate: Ca
       const bytes = codec.write(response);
       end(status.OK, startedMs);
       span?.end({ status: "OK" });
+      open.owe(bytes.length);
       answer(null, bytes);
     };
     const fail = (error: unknown): void => {
@@ -218,7 +218,7 @@ function register(server: Server, method: Method, context: GrpcContext, gate: Ca
       return;
     }
     open.handled = true;
-    open.countAnswers(call);
+    open.countAnswers(call as Answers);
     try {
       const admitAgain = (): void => {
         leftOf(call.getDeadline());
