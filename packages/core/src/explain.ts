@@ -1,5 +1,6 @@
 import type { CounterStore, WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
+import { printable } from "./decision/printable.ts";
 import { tellCounting } from "./leases/tell-counting.ts";
 import type { Explanation, LimitExplanation, PolicyExplanation } from "./limiter.ts";
 import type { CompiledPolicy } from "./match/compiled.ts";
@@ -182,7 +183,7 @@ function arithmeticOf({ window, state, remaining }: WindowReading, cost: number)
   }
 }
 
-/** The explanation for people, as `sluice explain` prints it. */
+/** The explanation for people, as `sluice explain` prints it. Names and values from outside cannot command a terminal. */
 export function renderExplanation(explanation: Explanation): string {
   const { decision } = explanation;
   const lines: string[] = [];
@@ -208,7 +209,7 @@ export function renderExplanation(explanation: Explanation): string {
     }
   }
   lines.push("", summaryOf(decision));
-  return lines.join("\n");
+  return lines.map(printable).join("\n");
 }
 
 function summaryOf(decision: Decision): string {

@@ -4,6 +4,7 @@ export { MemoryCounters, type MemoryCountersOptions, type MemoryCountersStats } 
 export { StoreUnavailable, type StoreUnavailableReason } from "./counters/store-unavailable.ts";
 export { createLimiter } from "./create-limiter.ts";
 export type * from "./decision/decision.ts";
+export { printable, printableJson, printableLines } from "./decision/printable.ts";
 export {
   type HeaderGeneration,
   headerGenerations,

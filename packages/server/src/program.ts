@@ -1,5 +1,5 @@
 import { Command, CommanderError, Option } from "commander";
-import { SluiceError, StoreUnavailable } from "sluice";
+import { printable, printableLines, SluiceError, StoreUnavailable } from "sluice";
 import { isInTheClear } from "./commands/ask-server.ts";
 import { check } from "./commands/check.ts";
 import type { CheckOptions } from "./commands/check-options.ts";
@@ -19,6 +19,7 @@ import type { HangUp, Signals } from "./early-signals.ts";
 import { renderPolicyProblem } from "./policies/render-policy-problem.ts";
 import { parseSettings, renderSettingProblems, SettingError, type SettingsReading } from "./settings/parse-settings.ts";
 import { type SettingEntry, type Settings, settingsTable } from "./settings/settings.ts";
+import { redactText } from "./telemetry/redact-text.ts";
 import { version } from "./version.ts";
 
 /** What the outside world is to the program. */
@@ -63,7 +64,7 @@ function createProgram(world: World, finish: (code: ExitCode) => void): Command 
     .showHelpAfterError("(sluice --help tells what there is)")
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
-      writeErr: (text) => terminal.stderr.write(text),
+      writeErr: (text) => terminal.stderr.write(printableLines(text)),
     })
     .exitOverride();
 
@@ -257,13 +258,16 @@ function tokenFor(server: string, { env, terminal }: World): string | undefined 
   return token;
 }
 
+/** Messages repeat what was typed, or what a server answered: none of it may command the terminal. */
 function renderFailure(error: unknown): string {
   if (error instanceof SluiceError && error.problems.length > 0) {
     const count = error.problems.length === 1 ? "1 problem" : `${error.problems.length} problems`;
-    return [...error.problems.map(renderPolicyProblem), `${count}; nothing was started or decided`, ""].join("\n");
+    const problems = error.problems.map((problem) => printable(renderPolicyProblem(problem)));
+    return [...problems, `${count}; nothing was started or decided`, ""].join("\n");
   }
-  if (knownErrors.some((kind) => error instanceof kind)) return `${(error as Error).message}\n`;
-  return `${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`;
+  if (knownErrors.some((kind) => error instanceof kind)) return `${printableLines((error as Error).message)}\n`;
+  const unforeseen = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return `${printableLines(redactText(unforeseen, 16_384))}\n`;
 }
 
 /** Errors whose message says everything. */

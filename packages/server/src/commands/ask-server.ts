@@ -1,6 +1,6 @@
+import { printable } from "sluice";
 import { isLoopback } from "../settings/parse-settings.ts";
 import type { ErrorBody } from "../transports/http/errors.ts";
-import { plainText } from "./control/plain-text.ts";
 import { CommandError } from "./terminal.ts";
 
 /** Which server a command asks, and as whom. */
@@ -98,12 +98,12 @@ export function reasonOf(error: Error, withinMs: number = answerWithinMs): strin
 export function refusalOf(status: number, text: string): string {
   const { detail, code, problems = [] } = parseRefusal(text);
   if (detail === undefined)
-    return `the server answered ${status}, not as Sluice does: ${plainText(text.slice(0, 200))}`;
+    return `the server answered ${status}, not as Sluice does: ${printable(text.slice(0, 200))}`;
   const hint = code === "unauthenticated" ? "; put a token into SLUICE_TOKEN" : "";
-  if (problems.length === 0) return `the server refused (${code}): ${plainText(detail)}${hint}`;
+  if (problems.length === 0) return `the server refused (${code}): ${printable(detail)}${hint}`;
   return [
     `the server refused (${code}):`,
-    ...problems.map((one) => `  ${plainText(`${one.field}: ${one.message}`)}`),
+    ...problems.map((one) => `  ${printable(`${one.field}: ${one.message}`)}`),
   ].join("\n");
 }
 

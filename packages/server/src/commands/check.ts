@@ -1,6 +1,7 @@
 import type { Settings } from "../settings/settings.ts";
 import { type Asker, createAsker } from "./asker.ts";
 import { type CheckOptions, parseCheckRequest, parseWhole } from "./check-options.ts";
+import { renderJson } from "./control/write-json.ts";
 import { renderDecision } from "./render-decision.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
@@ -40,7 +41,7 @@ async function ask(
   for (let asked = 0; asked < repeat; asked++) {
     const decision = await asker.check(request);
     if (!decision.allowed) denied++;
-    terminal.stdout.write(options.json === true ? `${JSON.stringify(decision)}\n` : renderDecision(decision));
+    terminal.stdout.write(options.json === true ? `${renderJson(decision)}\n` : renderDecision(decision));
   }
   if (repeat > 1 && options.json !== true) terminal.stdout.write(`\n${repeat - denied} allowed, ${denied} denied\n`);
   return denied;

@@ -1,6 +1,8 @@
+import { printableLines } from "sluice";
 import type { Settings } from "../settings/settings.ts";
 import { createAsker } from "./asker.ts";
 import { type CheckOptions, parseCheckRequest } from "./check-options.ts";
+import { renderJson } from "./control/write-json.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
 /** `sluice explain`: which policies matched, which counters they led to, and why the answer is what it is. */
@@ -14,10 +16,10 @@ export async function explain(
   const asker = await createAsker(options, settings, terminal);
   try {
     if (options.json === true) {
-      terminal.stdout.write(`${JSON.stringify(await asker.explain(request), undefined, 2)}\n`);
+      terminal.stdout.write(`${renderJson(await asker.explain(request), 2)}\n`);
       return 0;
     }
-    const text = await asker.explainInText(request);
+    const text = printableLines(await asker.explainInText(request));
     terminal.stdout.write(text.endsWith("\n") ? text : `${text}\n`);
     return 0;
   } finally {

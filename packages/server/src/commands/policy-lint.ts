@@ -1,4 +1,4 @@
-import { type Problem, renderPath, SluiceError } from "sluice";
+import { type Problem, printable, printableJson, renderPath, SluiceError } from "sluice";
 import { parsePolicyFiles } from "sluice/policy-text";
 import { readPolicyFiles } from "../policies/policy-files.ts";
 import { renderPolicyProblem } from "../policies/render-policy-problem.ts";
@@ -62,7 +62,7 @@ function renderText(findings: readonly Finding[], files: number): string {
     return `${where}${severity}: ${renderPolicyProblem(rest)}`;
   });
   const summary = `${amount(files, "file")}: ${amount(countOf(findings, "error"), "error")}, ${amount(countOf(findings, "warning"), "warning")}`;
-  return `${[...lines, summary].join("\n")}\n`;
+  return `${[...lines, summary].map(printable).join("\n")}\n`;
 }
 
 function renderJson(findings: readonly Finding[]): string {
@@ -76,7 +76,7 @@ function renderJson(findings: readonly Finding[]): string {
   }));
   const errors = countOf(findings, "error");
   const warnings = countOf(findings, "warning");
-  return `${JSON.stringify({ ok: errors === 0, errors, warnings, problems }, undefined, 2)}\n`;
+  return `${printableJson(JSON.stringify({ ok: errors === 0, errors, warnings, problems }, undefined, 2))}\n`;
 }
 
 function countOf(findings: readonly Finding[], severity: Severity): number {

@@ -1,4 +1,4 @@
-import { renderDuration } from "sluice";
+import { printable, renderDuration } from "sluice";
 import type { DecisionBody } from "../transports/http/decision-body.ts";
 import type { WindowBody } from "../transports/http/policy-body.ts";
 
@@ -13,7 +13,7 @@ export function renderDecision(decision: DecisionBody): string {
     const verdict = one.allowed ? "has room" : one.reason;
     lines.push(`         · ${one.policy} (${one.scope}) ${verdict}: ${one.remaining} of ${one.limit} left`);
   }
-  return `${lines.join("\n")}\n`;
+  return `${lines.map(printable).join("\n")}\n`;
 }
 
 function reasonOf(decision: DecisionBody): string {

@@ -1,6 +1,5 @@
-import { renderDuration } from "sluice";
+import { printable, renderDuration } from "sluice";
 import { askServer, type ServerOptions } from "./ask-server.ts";
-import { plainText } from "./control/plain-text.ts";
 import { renderJson } from "./control/write-json.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
@@ -114,7 +113,7 @@ export function renderStatus(body: StatusBody): string {
           ] as const,
       ),
   ];
-  return `${rows.map(([name, text]) => `${name.padEnd(10)}${plainText(text)}`.trimEnd()).join("\n")}\n`;
+  return `${rows.map(([name, text]) => `${name.padEnd(10)}${printable(text)}`.trimEnd()).join("\n")}\n`;
 }
 
 function storeRows(store: StoreBody): readonly (readonly [string, string])[] {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Logger } from "../telemetry/logger.ts";
-import { createRedisLog, type RedisLog } from "./redis-log.ts";
+import { createRedisLog, type RedisLog, withoutSecrets } from "./redis-log.ts";
 
 let lines: { level: string; fields: Record<string, unknown>; message: string }[];
 let nowMs: number;
@@ -47,6 +47,24 @@ describe("the log of counter servers", () => {
     told.onEvent({ kind: "failed", shard: "a:1", error: new Error("ERR AUTH hunter2") });
     expect(levels()).toEqual(["warn", "error"]);
     expect(JSON.stringify(lines)).not.toContain("hunter2");
+  });
+
+  it("keeps a bounded part of a reason of any length, and never a part of a password", () => {
+    for (const before of [0, 1_990, 1_997, 1_999, 2_000, 2_003]) {
+      const reason = `${"x".repeat(before)}hunter2${" and so on".repeat(500_000)}`;
+      lost(reason, `shard-${before}`);
+      told.onEvent({ kind: "failed", shard: "a:1", error: new Error(`E${"R".repeat(before % 7)} ${reason}`) });
+    }
+    for (const { fields } of lines) {
+      expect(String(fields.reason).length).toBeLessThan(2_050);
+      expect(String(fields.reason)).not.toMatch(/hunt/);
+      expect(String(fields.reason)).toMatch(/… \(\d+ characters\)$/);
+    }
+    expect(lines.length).toBeGreaterThan(6);
+  });
+
+  it("shows no rest of a password that begins with another", () => {
+    expect(withoutSecrets("AUTH hunter2-more", ["hunter2", "hunter2-more", ""])).toBe("AUTH [redacted]");
   });
 
   it("tells of breakers and of moves", () => {

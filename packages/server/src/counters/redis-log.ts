@@ -34,8 +34,8 @@ export function createRedisLog(
 
   /** What a server refuses is told once a minute; a connection that was lost is told of as such. */
   function onRefused(shard: string, { message: reason }: Error): void {
-    if (!/^[A-Z]{2,} /.test(reason)) return;
-    const [code = ""] = reason.split(" ", 1);
+    const code = /^[A-Z]{2,32}(?= )/.exec(reason)?.[0];
+    if (code === undefined) return;
     const known = refusals.get(code) ?? { toldMs: -Infinity, untold: 0 };
     if (nowMs() - known.toldMs < refusalsEveryMs) {
       known.untold += 1;
@@ -120,6 +120,20 @@ function adviceFor(reason: string): string | undefined {
   return advices.find(([pattern]) => pattern.test(reason))?.[1];
 }
 
+/** The most of a reason that is kept and logged: servers send errors of any length. */
+const maxReasonLength = 2_000;
+
+/**
+ * A text without these secrets, and without its end where it is long. So much more than is kept is looked at that a secret which begins
+ * in it also ends in it; and as much is dropped of what was cut, because it may be the beginning of another.
+ */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets.reduce((told, secret) => (secret === "" ? told : told.replaceAll(secret, "[redacted]")), text);
+  // The longest first: it may begin with another.
+  const known = secrets.filter((secret) => secret !== "").sort((one, other) => other.length - one.length);
+  const longest = known[0]?.length ?? 0;
+  const looked = text.slice(0, maxReasonLength + longest);
+  const told = known.reduce((rest, secret) => rest.replaceAll(secret, "[redacted]"), looked);
+  if (looked.length === text.length) return told;
+  const kept = told.slice(0, Math.min(maxReasonLength, Math.max(told.length - longest, 0)));
+  return `${kept}… (${text.length} characters)`;
 }

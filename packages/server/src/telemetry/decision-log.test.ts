@@ -51,6 +51,13 @@ describe("the log of decisions", () => {
     expect(lines).toHaveLength(25);
   });
 
+  it("tells of fewer where their dimensions are long: 256 KiB a second, and one more decision at most", () => {
+    const { lines, check } = started();
+    for (let i = 0; i < 1_000; i++) check(`${"u".repeat(1_020)}${i}`);
+    expect(lines.length).toBeGreaterThan(240);
+    expect(lines.length).toBeLessThanOrEqual(257);
+  });
+
   it("tells of a thousand a second at most, and then how many it left out", () => {
     let nowMs = 0;
     const { lines, check } = started({ nowMs: () => nowMs });

@@ -12,8 +12,9 @@ export interface DecisionLogOptions {
   readonly nowMs?: () => number;
 }
 
-/** Most decisions logged in a second: logs are for looking at, not for counting. */
+/** Most decisions logged in a second, and most characters of their dimensions: logs are for looking at, not for counting. */
 const linesPerSecond = 1_000;
+const charactersPerSecond = 262_144;
 
 /**
  * Tells of single decisions: whom they were about, what was left, and why. Undefined where nobody would see it, so that it
@@ -26,6 +27,7 @@ export function createDecisionLog(
   if ((level !== "debug" && level !== "trace") || sample <= 0) return undefined;
   let beganMs = -Infinity;
   let lines = 0;
+  let characters = 0;
   let leftOut = 0;
   return (request, decision) => {
     if (sample < 1 && random() >= sample) return;
@@ -33,16 +35,24 @@ export function createDecisionLog(
     if (atMs - beganMs >= 1_000) {
       beganMs = atMs;
       lines = 0;
+      characters = 0;
     }
-    lines += 1;
-    if (lines > linesPerSecond) {
+    if (lines >= linesPerSecond || characters >= charactersPerSecond) {
       leftOut += 1;
       return;
     }
+    lines += 1;
+    characters += charactersOf(request);
     const fields = { ...fieldsOf(request, decision), ...(leftOut > 0 && { leftOut }) };
     leftOut = 0;
     log.debug(fields, decision.allowed ? "allowed" : "denied");
   };
+}
+
+function charactersOf({ dimensions = {} }: CheckRequest): number {
+  let characters = 0;
+  for (const name in dimensions) characters += name.length + (dimensions[name]?.length ?? 0);
+  return characters;
 }
 
 /** What was not asked or does not apply is left out. `dimensions` is what `logHashSubjects` hides. */

@@ -84,6 +84,52 @@ describe("the logger", () => {
     expect(text).toContain("\\u001b[2Jb");
   });
 
+  it("writes no line that something outside made up, in an error, a problem or a value", () => {
+    const forged = "no\n12:00:00 info  all is well\r12:00:00 info  indeed\u2028x";
+    const err = new Error(forged);
+    const problems = [{ path: ["a\nb"], message: forged }];
+    const text = logged({ err, problems, dimensions: { "user\n1": forged }, reason: forged }, "asked", "text");
+    const starts = text.split("\n").filter((line) => /^\d/.test(line));
+    expect(starts).toHaveLength(1);
+    expect(text).not.toMatch(/[\r\u2028]/);
+  });
+
+  it("writes JSON that a terminal does not obey, and that means the same", () => {
+    const dimensions = { user: "a\u009b2Jb\u202ec" };
+    const text = logged({ dimensions });
+    expect(text.trimEnd()).toMatch(/^[^\p{Cc}\u202e]+$/u);
+    expect(JSON.parse(text)).toMatchObject({ dimensions });
+  });
+
+  it("writes a bounded line, whatever it is handed, and says what it left out", () => {
+    const huge = "a".repeat(5_000_000);
+    const err = Object.assign(new Error(`ERR ${huge}`), {
+      command: { name: "auth", args: [secret] },
+      cause: new Error(huge),
+    });
+    const endless: Record<string, unknown> = {};
+    endless.again = endless;
+    const fields = {
+      ...{ err, endless, reason: huge, bytes: Buffer.alloc(1_000_000), "…": 1, [huge]: 1, at: new Date(0), big: 1n },
+      list: Array.from({ length: 100_000 }, (_, i) => `${i} ${huge}`),
+      ...JSON.parse('{"__proto__":{"x":1}}'),
+      get broken(): string {
+        return "fine";
+      },
+      worse: {
+        toJSON() {
+          throw new Error("cannot");
+        },
+      },
+    };
+    for (const format of ["json", "text"] as const) {
+      const text = logged(fields, `asked ${huge}`, format);
+      expect(text.length).toBeLessThan(64_000);
+      expect(text).toContain("5000004 characters");
+      expect(text).not.toContain(secret);
+    }
+  });
+
   it("blots out a secret in the sentence itself", () => {
     expect(logged({}, `cannot connect to redis://u:${secret}@h`)).not.toContain(secret);
   });
@@ -109,6 +155,18 @@ describe("the logger", () => {
       ...{ method: "GET", endpoint: expect.stringMatching(/^#/) },
     });
     expect(second).toEqual({ user: first!.user, tenant: first!.ip });
+  });
+
+  it("bounds particulars of one kind to a thousand a second", () => {
+    let nowMs = 0;
+    const stdout = capture();
+    const log = createLogger({ level: "debug", format: "json", stdout, stderr: capture(), nowMs: () => nowMs });
+    for (let i = 0; i < 3_000; i++) log.debug({ i }, "a connection came to nothing");
+    expect(stdout.text.trimEnd().split("\n")).toHaveLength(1_000);
+    nowMs = 1_000;
+    stdout.text = "";
+    log.debug({ leftOut: 5 }, "a connection came to nothing");
+    expect(JSON.parse(stdout.text)).toMatchObject({ leftOut: 2_005 });
   });
 
   it("bounds warnings and errors of one kind, tells how many it left out, and bounds nothing else", () => {

@@ -81,7 +81,7 @@ describe("a client of the control plane", () => {
     const { message } = await refusalOf(
       problem(400, "invalid_policies", { detail: "2 problems:\n and more", problems }),
     );
-    expect(message).toBe("2 problems:\n  limits[0]: is wrong\n  is odd");
+    expect(message).toBe("2 problems:\n  limits[0]: is \\u001b[2Jwrong\n  is odd");
   });
 
   it("waits where it is told to, and asks again", async () => {
@@ -146,7 +146,7 @@ describe("advice on a conflict", () => {
     };
     expect(told({})).toBe(
       "user=u1 was changed by somebody else meanwhile, so nothing was done. Now it has no tier of its own; " +
-        "1/s, 9/m in p, for good, by alice: a sale; 1/s, 9/m in p / l, until 1970-01-01 00:01:00 UTC (in 1m), by alice: a sale. " +
+        "1/s, 9/m in p, for good, by alice: a\\u001b[2J sale; 1/s, 9/m in p / l, until 1970-01-01 00:01:00 UTC (in 1m), by alice: a\\u001b[2J sale. " +
         "Run the command again to change that.",
     );
     expect(told({ tier: "gold", limits: [] })).toContain("Now it has tier gold. Run");

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { printable } from "sluice";
 import { bearerOf, parseServer, reasonOf, type ServerFlag } from "../ask-server.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { AdminErrorBody } from "./admin-bodies.ts";
-import { plainText } from "./plain-text.ts";
 
 /** Which control plane is asked, and as whom. */
 export interface AdminOptions {
@@ -143,7 +143,7 @@ function refusalOf(status: number, text: string, options: AdminOptions, base: UR
   const exitCode = exitCodesByCode[body.code ?? ""] ?? exitCodes[status] ?? 2;
   if (body.code === undefined || body.detail === undefined)
     return new AdminRefusal(
-      `${base.origin} answered ${status}, not as a control plane does: ${plainText(text.slice(0, 200))}`,
+      `${base.origin} answered ${status}, not as a control plane does: ${printable(text.slice(0, 200))}`,
       exitCode,
       {},
     );
@@ -152,9 +152,9 @@ function refusalOf(status: number, text: string, options: AdminOptions, base: UR
 
 function messageOf({ code, detail, problems = [] }: AdminErrorBody, options: AdminOptions, base: URL): string {
   // Where every problem is listed, the rest of the detail says the same.
-  const said = plainText(problems.length === 0 ? detail : (detail.split("\n", 1)[0] ?? ""));
+  const said = printable(problems.length === 0 ? detail : (detail.split("\n", 1)[0] ?? ""));
   const list = problems.map(
-    ({ field, message }) => `\n  ${plainText(field === "(root)" ? message : `${field}: ${message}`)}`,
+    ({ field, message }) => `\n  ${printable(field === "(root)" ? message : `${field}: ${message}`)}`,
   );
   switch (code) {
     case "unauthenticated":

@@ -1,10 +1,10 @@
+import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { AuditBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import type { Paint } from "./paint.ts";
 import { parseSince } from "./parse-time.ts";
 import { parseCount } from "./parse-version.ts";
-import { plainText } from "./plain-text.ts";
 import { renderInstant, renderMoment } from "./render-moment.ts";
 import { renderTable } from "./render-table.ts";
 import { writeJson } from "./write-json.ts";
@@ -92,9 +92,9 @@ function renderAuditDetails(records: readonly AuditBody[]): string {
     .map((record) => {
       const head = `${renderInstant(record.at_ms)}  ${whoOf(record)}  ${record.action}  ${targetOf(record)}  ${record.outcome}  ${record.why}`;
       const parts = (["before", "after"] as const).flatMap((name) =>
-        record[name] === undefined ? [] : [`  ${name.padEnd(7)}${plainText(JSON.stringify(record[name]))}`],
+        record[name] === undefined ? [] : [`  ${name.padEnd(7)}${printable(JSON.stringify(record[name]))}`],
       );
-      return `${[plainText(head), ...parts].join("\n")}\n`;
+      return `${[printable(head), ...parts].join("\n")}\n`;
     })
     .join("");
 }

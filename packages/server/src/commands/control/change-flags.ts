@@ -1,8 +1,8 @@
+import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { ChangeBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
 import { parseWhile } from "./parse-time.ts";
-import { plainText } from "./plain-text.ts";
 import { waitForNodes } from "./wait-for-nodes.ts";
 
 /** What every command takes that changes something. */
@@ -29,7 +29,7 @@ export function demandReason({ why }: ChangeFlags): string {
 /** Tells what is legal, but may surprise. */
 export function tellWarnings({ warnings = [] }: ChangeBody, { terminal }: Pick<ControlSession, "terminal">): void {
   for (const { field, message } of warnings)
-    terminal.stderr.write(`warning: ${plainText(field === "(root)" ? message : `${field}: ${message}`)}\n`);
+    terminal.stderr.write(`warning: ${printable(field === "(root)" ? message : `${field}: ${message}`)}\n`);
 }
 
 /** With `--wait`, until the whole fleet decides by a change. */

@@ -8,5 +8,5 @@ it("asks in words that a terminal does not obey, on as many lines as were meant"
   const terminal = { stdout: { write: () => {} }, stderr: { write: (text: string) => (told += text) }, stdin };
   stdin.end("y\n");
   expect(await confirm({ question: "Delete p\u001b[2J?\nIt\u009b31m ends.", yes: false }, terminal)).toBe(true);
-  expect(told).toBe("Delete p?\nIt ends. [y/N] ");
+  expect(told).toBe("Delete p\\u001b[2J?\nIt\\u009b31m ends. [y/N] ");
 });

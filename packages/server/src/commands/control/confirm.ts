@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
+import { printable } from "sluice";
 import { CommandError, type Terminal } from "../terminal.ts";
-import { plainText } from "./plain-text.ts";
 
 export interface Confirmation {
   /** What would be done: `Delete policy login?` */
@@ -17,7 +17,7 @@ export interface Confirmation {
  */
 export async function confirm({ question, word, yes }: Confirmation, { stdin, stderr }: Terminal): Promise<boolean> {
   if (yes) return true;
-  const asked = question.split("\n").map(plainText).join("\n");
+  const asked = question.split("\n").map(printable).join("\n");
   if (stdin?.isTTY !== true)
     throw new CommandError(
       `${asked}\nNobody is at a terminal to answer that, so nothing was done. Add --yes to do it without being asked.`,

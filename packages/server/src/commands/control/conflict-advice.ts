@@ -1,5 +1,5 @@
+import { printable } from "sluice";
 import { AdminRefusal } from "./admin-client.ts";
-import { plainText } from "./plain-text.ts";
 import { tellKept } from "./tell-kept.ts";
 
 /** A refused change of a subject, with what is there now where somebody else changed it in the meantime. */
@@ -7,9 +7,9 @@ export function withSubjectAdvice(error: unknown, subject: string, nowMs: number
   if (!(error instanceof AdminRefusal) || error.body.code !== "version_conflict") return error;
   const { current } = error.body;
   if (current === undefined) return error;
-  const now = plainText(tellKept(current, nowMs));
+  const now = printable(tellKept(current, nowMs));
   return new AdminRefusal(
-    `${plainText(subject)} was changed by somebody else meanwhile, so nothing was done. Now it has ${now}. Run the command again to change that.`,
+    `${printable(subject)} was changed by somebody else meanwhile, so nothing was done. Now it has ${now}. Run the command again to change that.`,
     error.exitCode,
     error.body,
   );

@@ -1,4 +1,4 @@
-import { parseWindow, SluiceError } from "sluice";
+import { parseWindow, printable, SluiceError } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { SubjectBody, SubjectLimitBody } from "./admin-bodies.ts";
 import { type ChangeFlags, demandReason, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
@@ -7,7 +7,6 @@ import { withSubjectAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseSubject } from "./parse-subject.ts";
 import { parseUntil, parseWhile } from "./parse-time.ts";
-import { plainText } from "./plain-text.ts";
 import { renderMoment } from "./render-moment.ts";
 import { renderTable } from "./render-table.ts";
 import { nameOfLimit, tellEnd, tellOwnLimit } from "./tell-kept.ts";
@@ -41,7 +40,7 @@ export async function overrideSet(
   const now = `${windows.join(", ")} in ${nameOfLimit(limit)}, ${tellEnd(untilMs, nowMs())}`;
   const same = before?.until_ms === untilMs && before?.windows.join() === windows.join();
   const harmless = before === undefined || same || options.dryRun === true;
-  const question = plainText(`${word} has ${was}. Give it ${now} instead?`);
+  const question = printable(`${word} has ${was}. Give it ${now} instead?`);
   if (!(await confirm({ question, yes: harmless || options.yes === true }, terminal))) return 1;
   const wish = { why, expected: version, dryRun: options.dryRun };
   const done = await api.setLimit(subject, limit, wish).catch((error: unknown) => {
@@ -50,7 +49,7 @@ export async function overrideSet(
   tellWarnings(done, session);
   if (!json) {
     const told = was === undefined ? "" : ` (before, it had ${was})`;
-    terminal.stdout.write(`${plainText(`${word} has ${now}${told}`)}.\n`);
+    terminal.stdout.write(`${printable(`${word} has ${now}${told}`)}.\n`);
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);
@@ -162,7 +161,7 @@ export async function overrideDelete(
   }
   const question = `${word} has ${tellOwnLimit(found, nowMs())}. Delete that?`;
   const harmless = options.yes === true || options.dryRun === true;
-  if (!(await confirm({ question: plainText(question), yes: harmless }, terminal))) return 1;
+  if (!(await confirm({ question: printable(question), yes: harmless }, terminal))) return 1;
   const wish = { why: options.why, expected: version, dryRun: options.dryRun };
   const done = await api.deleteLimit(subject, found, wish).catch((error: unknown) => {
     throw withSubjectAdvice(error, word, nowMs());
@@ -172,7 +171,7 @@ export async function overrideDelete(
     const again =
       other === undefined ? `the limits of everybody in ${nameOfLimit(found)}` : tellOwnLimit(other, nowMs());
     terminal.stdout.write(
-      `${plainText(`${word} has ${again} again (before, it had ${tellOwnLimit(found, nowMs())})`)}.\n`,
+      `${printable(`${word} has ${again} again (before, it had ${tellOwnLimit(found, nowMs())})`)}.\n`,
     );
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }

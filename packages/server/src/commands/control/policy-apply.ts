@@ -1,3 +1,4 @@
+import { printable } from "sluice";
 import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type {
@@ -15,7 +16,6 @@ import { confirm } from "./confirm.ts";
 import { withAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { changedLines } from "./diff-lines.ts";
-import { plainText } from "./plain-text.ts";
 import { type PlannedChange, planPolicies } from "./plan-policies.ts";
 import { checkTogether, type PolicyDocuments, readPolicyDocuments, renderPolicyFile } from "./read-policy-documents.ts";
 import { renderPlan } from "./render-plan.ts";
@@ -68,7 +68,7 @@ export async function policyApply(path: string, options: ApplyOptions, session: 
   const write = await chooseWay(plan, options, session);
   const tried = await write(true);
   if (!json) terminal.stdout.write(renderPlan(plan.all, paint, width, mostShown) + subjectsText(plan, tried));
-  for (const problem of own) terminal.stderr.write(`warning: ${plainText(renderPolicyProblem(problem))}\n`);
+  for (const problem of own) terminal.stderr.write(`warning: ${printable(renderPolicyProblem(problem))}\n`);
   // Of what is wrong with the file itself, its own places are told already.
   const more = tried.warnings.filter(({ message }) => !own.some((problem) => problem.message === message));
   tellWarnings({ warnings: more }, session);
@@ -197,7 +197,7 @@ async function writeOneByOne(
     } catch (error) {
       if (!dryRun && done.length > 0)
         session.terminal.stderr.write(
-          `${done.length} of ${changes.length} were applied (${plainText(done.join(", "))}), then:\n`,
+          `${done.length} of ${changes.length} were applied (${printable(done.join(", "))}), then:\n`,
         );
       throw withAdvice(error, id, version);
     }
@@ -229,7 +229,7 @@ function subjectsText({ documents }: Plan, { subjects }: Applied): string {
 }
 
 function subjectLines(sign: string, { count, first }: CountedSubjectsBody): readonly string[] {
-  const lines = first.map(({ dimension, value }) => `${sign}  ${plainText(`${dimension}=${value}`)}`);
+  const lines = first.map(({ dimension, value }) => `${sign}  ${printable(`${dimension}=${value}`)}`);
   return count > first.length ? [...lines, `${sign}  … and ${count - first.length} more`] : lines;
 }
 

@@ -1,3 +1,4 @@
+import { printable } from "sluice";
 import type { ExitCode } from "../terminal.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone, settleChange, tellWarnings, timeoutOf } from "./change-flags.ts";
@@ -5,7 +6,6 @@ import { confirm } from "./confirm.ts";
 import { withAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseVersion } from "./parse-version.ts";
-import { plainText } from "./plain-text.ts";
 import { renderDiff } from "./render-plan.ts";
 import { parseRolloutWish, type RolloutFlags } from "./rollout-wish.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
@@ -34,7 +34,7 @@ export async function policyRevert(
   if (!json && current > 0) {
     const diff = await api.diff(id, current, version);
     terminal.stdout.write(
-      `${paint.strong(plainText(id))}, from what version ${current} says to what ${version} said\n`,
+      `${paint.strong(printable(id))}, from what version ${current} says to what ${version} said\n`,
     );
     terminal.stdout.write(renderDiff(diff.text.split("\n").slice(0, -1), paint));
   }
@@ -54,7 +54,7 @@ export async function policyRevert(
         ? `is at version ${done.policy.version}`
         : `gets version ${begun.to_version} by rollout ${begun.id}`;
     const unchanged = done.generation === undefined ? "; it said that already" : "";
-    terminal.stdout.write(`${plainText(id)} ${what}${unchanged}.\n`);
+    terminal.stdout.write(`${printable(id)} ${what}${unchanged}.\n`);
   }
   const exitCode =
     begun !== undefined && options.wait === true
@@ -92,7 +92,7 @@ export async function policyDelete(
   tellWarnings(tried, session);
   if (options.dryRun === true) {
     if (json) writeJson(session, tried);
-    else terminal.stdout.write(`Policy ${plainText(id)}, version ${version}, would be deleted. ${nothingDone}`);
+    else terminal.stdout.write(`Policy ${printable(id)}, version ${version}, would be deleted. ${nothingDone}`);
     return 0;
   }
   const also = rollout === undefined ? "" : ` Its rollout ${rollout.id} ends with it.`;
@@ -101,7 +101,7 @@ export async function policyDelete(
   const done = await remove(false);
   if (!json)
     terminal.stdout.write(
-      `Policy ${plainText(id)} is deleted. To bring it back: sluice policy revert ${plainText(id)} --to ${version}\n`,
+      `Policy ${printable(id)} is deleted. To bring it back: sluice policy revert ${printable(id)} --to ${version}\n`,
     );
   const exitCode = await settleChange(done, options, session);
   if (json) writeJson(session, { policy: id, deleted_version: version, ...done });

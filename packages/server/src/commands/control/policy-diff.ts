@@ -1,9 +1,9 @@
 import { stat } from "node:fs/promises";
+import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { changedLines } from "./diff-lines.ts";
 import { parseVersion } from "./parse-version.ts";
-import { plainText } from "./plain-text.ts";
 import { planPolicies } from "./plan-policies.ts";
 import { readPolicyDocuments } from "./read-policy-documents.ts";
 import { renderDiff, renderPlan } from "./render-plan.ts";
@@ -55,7 +55,7 @@ async function diffVersions(id: string, { from, to }: PolicyDiffOptions, session
   const same = diff.changes.length === 0;
   if (json) writeJson(session, { same, ...diff });
   else {
-    terminal.stdout.write(`${paint.strong(plainText(diff.policy))}, version ${diff.from} → ${diff.to}\n`);
+    terminal.stdout.write(`${paint.strong(printable(diff.policy))}, version ${diff.from} → ${diff.to}\n`);
     terminal.stdout.write(same ? "They say the same.\n" : renderDiff(diff.text.split("\n").slice(0, -1), paint));
   }
   return same ? 0 : 1;

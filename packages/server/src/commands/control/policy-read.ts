@@ -1,9 +1,9 @@
+import { printable } from "sluice";
 import { parse } from "yaml";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { JsonObject, PolicyBody, VersionBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseCount, parseVersion } from "./parse-version.ts";
-import { plainText } from "./plain-text.ts";
 import { renderPolicyFile } from "./read-policy-documents.ts";
 import { renderInstant, renderMoment } from "./render-moment.ts";
 import { renderTable } from "./render-table.ts";
@@ -38,8 +38,8 @@ export async function policyGet(id: string, options: PolicyGetOptions, session: 
 
 function renderHead(found: PolicyBody | VersionBody, id: string): string {
   const atMs = "changed_ms" in found ? found.changed_ms : found.at_ms;
-  const why = found.why === "" ? "" : `: ${plainText(found.why)}`;
-  const head = [`# ${id}, version ${found.version}, by ${plainText(found.author)} at ${renderInstant(atMs)}${why}`];
+  const why = found.why === "" ? "" : `: ${printable(found.why)}`;
+  const head = [`# ${id}, version ${found.version}, by ${printable(found.author)} at ${renderInstant(atMs)}${why}`];
   if ("rollout" in found && found.rollout !== undefined)
     head.push(`# Version ${found.rollout.to_version} is on its way to ${found.rollout.percent} % of subjects.`);
   if ("overridden_by" in found && found.overridden_by === "file")

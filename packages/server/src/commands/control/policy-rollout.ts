@@ -1,10 +1,10 @@
+import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { ChangeBody, RolloutBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone, settleChange, timeoutOf } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
-import { plainText } from "./plain-text.ts";
 import { hasEnded, renderRollout, renderRollouts } from "./render-rollout.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 import { writeJson } from "./write-json.ts";
@@ -115,7 +115,7 @@ async function findRollout(id: string, { api }: ControlSession): Promise<Rollout
   } catch (error) {
     if (error instanceof AdminRefusal && error.body.code === "resource_not_found")
       throw new CommandError(
-        `there is no rollout ${plainText(id)}, and none of a policy of that name; sluice policy rollout --all lists them`,
+        `there is no rollout ${printable(id)}, and none of a policy of that name; sluice policy rollout --all lists them`,
         1,
       );
     throw error;

@@ -1,5 +1,5 @@
+import { printable } from "sluice";
 import type { TerminalOutput } from "../terminal.ts";
-import { plainText } from "./plain-text.ts";
 
 /** One line that tells how far something is: written over in a terminal, else written anew when it changes. */
 export interface ProgressLine {
@@ -18,7 +18,7 @@ export function createProgressLine(output: TerminalOutput): ProgressLine {
       if (key === last) return;
       last = key;
       const width = output.columns ?? 80;
-      const shown = plainText(text);
+      const shown = printable(text);
       output.write(over ? `\r\u001b[2K${[...shown].slice(0, width - 1).join("")}` : `${shown}\n`);
     },
     end(): void {

@@ -1,6 +1,6 @@
+import { printable } from "sluice";
 import { type DiffLine, withContext } from "./diff-lines.ts";
 import type { Paint } from "./paint.ts";
-import { plainText } from "./plain-text.ts";
 import type { PlannedChange } from "./plan-policies.ts";
 import { type Column, renderTable } from "./render-table.ts";
 
@@ -72,7 +72,7 @@ export function renderDiff(lines: readonly DiffLine[], paint: Paint): string {
 
 function renderLine(line: DiffLine, paint: Paint): string {
   // The indentation is YAML's, and stays.
-  const text = line.slice(1).replace(/\S.*$/, plainText);
+  const text = line.slice(1).replace(/\S.*$/, printable);
   if (line.startsWith("+")) return paint.good(`  + ${text}`);
   return line.startsWith("-") ? paint.bad(`  - ${text}`) : `    ${text}`;
 }

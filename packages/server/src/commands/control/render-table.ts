@@ -1,4 +1,4 @@
-import { plainText } from "./plain-text.ts";
+import { printable } from "sluice";
 
 export interface Column {
   readonly title: string;
@@ -15,14 +15,14 @@ const leastFlexible = 8;
 
 /**
  * Rows in columns as wide as their longest text. Where `width` is known, flexible columns are cut off to fit into it; what
- * does not fit even so is left whole. Texts lose line breaks and what terminals obey.
+ * does not fit even so is left whole. Texts lose line breaks, and what terminals obey is escaped.
  */
 export function renderTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
   width: number = Number.POSITIVE_INFINITY,
 ): string {
-  const texts = rows.map((row) => columns.map((_column, index) => plainText(row[index] ?? "")));
+  const texts = rows.map((row) => columns.map((_column, index) => cellOf(row[index] ?? "")));
   const widths = fit(columns, widthsOf(columns, texts), width);
   const head = renderRow(
     columns,
@@ -39,7 +39,12 @@ export function renderTable(
 /** `name  text`, one a line. */
 export function renderFields(fields: readonly (readonly [name: string, text: string])[]): string {
   const width = Math.max(0, ...fields.map(([name]) => lengthOf(name)));
-  return `${fields.map(([name, text]) => `${name.padEnd(width)}${gap}${plainText(text)}`.trimEnd()).join("\n")}\n`;
+  return `${fields.map(([name, text]) => `${name.padEnd(width)}${gap}${cellOf(text)}`.trimEnd()).join("\n")}\n`;
+}
+
+/** On one line, and without the space that others may have put in for their own reasons. */
+function cellOf(text: string): string {
+  return printable(text).replace(/ +/g, " ").trim();
 }
 
 function widthsOf(columns: readonly Column[], rows: readonly (readonly string[])[]): number[] {

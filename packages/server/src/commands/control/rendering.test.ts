@@ -1,3 +1,4 @@
+import { printable } from "sluice";
 import { describe, expect, it } from "vitest";
 import type { RolloutBody } from "./admin-bodies.ts";
 import { renderAudit } from "./audit.ts";
@@ -5,7 +6,6 @@ import { renderKillSwitch } from "./kill-switch.ts";
 import { renderNodes } from "./nodes.ts";
 import { renderOverrides } from "./overrides.ts";
 import { noPaint, paintFor } from "./paint.ts";
-import { plainText } from "./plain-text.ts";
 import { planPolicies } from "./plan-policies.ts";
 import { renderHistory, renderPolicies } from "./policy-read.ts";
 import { createProgressLine, renderBar } from "./progress-line.ts";
@@ -67,10 +67,11 @@ describe("a table", () => {
 
   it("lets nobody's text command the terminal, or break a row", () => {
     const nasty = "\u001b[31mred\u001b[0m\nnext\u0007\u009b2J line\u202e";
-    expect(plainText(nasty)).toBe("red next line");
+    const escaped = "\\u001b[31mred\\u001b[0m next\\u0007\\u009b2J line\\u202e";
+    expect(printable(nasty)).toBe(escaped);
     const table = renderTable([{ title: "why" }], [[nasty]]);
-    expect(table).toBe("why\nred next line\n");
-    expect(renderFields([["why", nasty]])).toBe("why  red next line\n");
+    expect(table).toBe(`why\n${escaped}\n`);
+    expect(renderFields([["why", nasty]])).toBe(`why  ${escaped}\n`);
   });
 });
 
@@ -165,7 +166,7 @@ describe("a plan", () => {
   });
 
   it("keeps indentation, and nothing that a terminal obeys", () => {
-    expect(renderDiff(["-  a: \u001b[2Jx", "+    b: y"], noPaint)).toBe("  -   a: x\n  +     b: y\n");
+    expect(renderDiff(["-  a: \u001b[2Jx", "+    b: y"], noPaint)).toBe("  -   a: \\u001b[2Jx\n  +     b: y\n");
   });
 });
 
@@ -317,7 +318,9 @@ describe("the kill switch", () => {
     } as const;
     const lines = renderKillSwitch(on, nowMs, noPaint).trimEnd().split("\n");
     expect(lines[0]).toBe("KILL SWITCH CLOSED: every request is denied");
-    expect(lines.join("\n")).toMatch(/2026-01-31 12:01:00 UTC \(in 1m\)[\s\S]*by ops[\s\S]*reason {2}attack$/m);
+    expect(lines.join("\n")).toMatch(
+      /2026-01-31 12:01:00 UTC \(in 1m\)[\s\S]*by ops[\s\S]*reason {2}attack\\u001b\[2J$/m,
+    );
     expect(renderKillSwitch({ mode: "off" }, nowMs, noPaint)).toBe("The kill switch is off; policies decide.\n");
   });
 });

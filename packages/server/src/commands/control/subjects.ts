@@ -1,4 +1,4 @@
-import { parseWindow, renderWindow } from "sluice";
+import { parseWindow, printable, renderWindow } from "sluice";
 import type { ExitCode } from "../terminal.ts";
 import type { EffectiveLimitBody, SubjectBody, UsageBody } from "./admin-bodies.ts";
 import { type ChangeFlags, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
@@ -6,7 +6,6 @@ import { confirm } from "./confirm.ts";
 import { withSubjectAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseSubject } from "./parse-subject.ts";
-import { plainText } from "./plain-text.ts";
 import { renderMoment, renderWhile } from "./render-moment.ts";
 import { renderFields, renderTable } from "./render-table.ts";
 import { writeJson } from "./write-json.ts";
@@ -26,7 +25,7 @@ export function renderSubject(subject: SubjectBody, nowMs: number, width: number
     ["tier", subject.tier ?? "none of its own"],
   ]);
   const { effective = [] } = subject;
-  if (effective.length === 0) return `${head}\nNo policy limits by ${plainText(subject.dimension)}.\n`;
+  if (effective.length === 0) return `${head}\nNo policy limits by ${printable(subject.dimension)}.\n`;
   const rows = effective.flatMap((limit) =>
     limit.windows.map((window, index) => [
       index === 0 ? `${limit.policy} / ${limit.limit}` : "",
@@ -79,7 +78,7 @@ export interface TierOptions extends ControlOptions, ChangeFlags {}
 export async function tierGet(word: string, session: ControlSession): Promise<ExitCode> {
   const { dimension, value, version, tier } = await session.api.subject(parseSubject(word));
   if (session.json) writeJson(session, { dimension, value, version, tier: tier ?? null });
-  else session.terminal.stdout.write(`${tier === undefined ? "none" : plainText(tier)}\n`);
+  else session.terminal.stdout.write(`${tier === undefined ? "none" : printable(tier)}\n`);
   return 0;
 }
 
@@ -106,7 +105,7 @@ export async function tierSet(
     const was =
       before.tier === tier ? "as before" : before.tier === undefined ? "it had none" : `before, it was ${before.tier}`;
     const now = done.subject.tier === undefined ? "no tier of its own" : `tier ${done.subject.tier}`;
-    terminal.stdout.write(`${plainText(word)} has ${plainText(now)} (${plainText(was)}).\n`);
+    terminal.stdout.write(`${printable(word)} has ${printable(now)} (${printable(was)}).\n`);
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);

@@ -1,3 +1,4 @@
+import { printable } from "sluice";
 import type { Role } from "../../access/roles.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
 import { parseHolder } from "../token-make.ts";
@@ -7,7 +8,6 @@ import { type ChangeFlags, nothingDone } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseUntil } from "./parse-time.ts";
-import { plainText } from "./plain-text.ts";
 import { renderInstant, renderMoment } from "./render-moment.ts";
 import { renderTable } from "./render-table.ts";
 import { reachOf } from "./wait-for-nodes.ts";
@@ -149,13 +149,13 @@ export async function revokeToken(
   const token =
     all.find(({ id }) => id === which) ?? all.find((one) => one.name === which && stateOf(one, nowMs()) !== "revoked");
   if (token === undefined)
-    throw new CommandError(`there is no token ${plainText(which)}, by id or by name; sluice token list shows them`, 1);
-  const question = `Revoke the token of ${plainText(token.name)} (${token.role})? Who uses it is refused from then on.`;
+    throw new CommandError(`there is no token ${printable(which)}, by id or by name; sluice token list shows them`, 1);
+  const question = `Revoke the token of ${printable(token.name)} (${token.role})? Who uses it is refused from then on.`;
   const harmless = options.yes === true || options.dryRun === true;
   if (!(await confirm({ question, yes: harmless }, terminal))) return 1;
   const done = await api.revokeToken(token.id, { why: options.why, dryRun: options.dryRun });
   if (json) writeJson(session, done);
-  else terminal.stdout.write(`The token of ${plainText(token.name)} is revoked.\n`);
+  else terminal.stdout.write(`The token of ${printable(token.name)} is revoked.\n`);
   if (options.dryRun === true) {
     if (!json) terminal.stdout.write(nothingDone);
     return 0;

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { printable } from "sluice";
 import type { Signals } from "../../early-signals.ts";
 import { askServer, isInTheClear } from "../ask-server.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
@@ -6,7 +7,6 @@ import type { HotKeysBody } from "./admin-bodies.ts";
 import { controlCommand, withExamples } from "./control-command.ts";
 import { type Environment, findToken, openControlSession } from "./control-session.ts";
 import { paintFor } from "./paint.ts";
-import { plainText } from "./plain-text.ts";
 import { type AskHotKeys, showTop, type TopOptions, type TopSession } from "./top.ts";
 
 export interface TopWorld {
@@ -67,6 +67,6 @@ function parseAnswer(text: string): HotKeysBody {
   try {
     return JSON.parse(text) as HotKeysBody;
   } catch {
-    throw new CommandError(`the server answered not as Sluice does: ${plainText(text.slice(0, 200))}`);
+    throw new CommandError(`the server answered not as Sluice does: ${printable(text.slice(0, 200))}`);
   }
 }

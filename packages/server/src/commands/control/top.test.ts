@@ -319,9 +319,9 @@ describe("a table of hot keys", () => {
     expect(renderHotKeys(body, undefined, noPaint)).toBe(
       `3 nodes, told up to 4 s ago, 1 more told nothing: 10000 decisions a second, 0.2 denied.
 
-policy  scope   subject      per second  denied/s  share
-api     user    u1                 5210       0.2  [##########----------] 52%
-api     global  (everybody)       ~40.0         -  [--------------------] 0%
+policy  scope   subject       per second  denied/s  share
+api     user    u1\\u001b[31m        5210       0.2  [##########----------] 52%
+api     global  (everybody)        ~40.0         -  [--------------------] 0%
 `,
     );
   });

@@ -1,3 +1,4 @@
+import { printable } from "sluice";
 import type { Signals } from "../../early-signals.ts";
 import { type HotKeyOrder, hotKeyOrders } from "../../hot-keys/hottest.ts";
 import { mostHotKeys, usualHotKeys } from "../../hot-keys/merge-hot-keys.ts";
@@ -7,7 +8,6 @@ import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { openLiveScreen } from "./live-screen.ts";
 import { parseWhile } from "./parse-time.ts";
 import { parseCount } from "./parse-version.ts";
-import { plainText } from "./plain-text.ts";
 import { renderHotKeys } from "./render-hot-keys.ts";
 import { writeJson } from "./write-json.ts";
 
@@ -89,7 +89,7 @@ async function showLive(first: HotKeysBody, wish: LiveWish, ask: AskHotKeys, ses
 /** Without a token, or without the role, there is no use in asking on. */
 function asTrouble(error: unknown): string {
   if (!(error instanceof CommandError) || error.exitCode === 3) throw error;
-  return plainText(error.message);
+  return printable(error.message);
 }
 
 function widthOf({ stdout }: TopSession["terminal"]): number | undefined {

@@ -1,7 +1,7 @@
+import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { NodesBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
-import { plainText } from "./plain-text.ts";
 import { createProgressLine, type ProgressLine, renderBar } from "./progress-line.ts";
 import { renderWhile } from "./render-moment.ts";
 
@@ -77,7 +77,7 @@ export function renderReach({ alive, there }: Reach, generation: number): string
 function renderLate({ alive, late }: Reach, generation: number, timeoutMs: number): string {
   const after = `after ${renderWhile(timeoutMs)}`;
   if (alive === 0) return `No node tells of itself ${after}. sluice nodes lists those that did.\n`;
-  const names = late.slice(0, 10).map((node) => `${plainText(node.name)} (generation ${node.generation})`);
+  const names = late.slice(0, 10).map((node) => `${printable(node.name)} (generation ${node.generation})`);
   const more = late.length > names.length ? ` and ${late.length - names.length} more` : "";
   return `Not everywhere ${after}: ${names.join(", ")}${more} should decide by generation ${generation}. See sluice nodes.\n`;
 }

@@ -1,7 +1,7 @@
+import { printable } from "sluice";
 import type { ExitCode } from "../terminal.ts";
 import type { RolloutBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
-import { plainText } from "./plain-text.ts";
 import { createProgressLine } from "./progress-line.ts";
 import { renderWhile } from "./render-moment.ts";
 import { hasEnded, renderRolloutProgress } from "./render-rollout.ts";
@@ -55,8 +55,8 @@ export async function waitForRollout(
 }
 
 function endOf({ policy, state, from_version, to_version, reason }: RolloutBody): string {
-  const why = reason === "" ? "" : `: ${plainText(reason)}`;
-  const name = plainText(policy);
+  const why = reason === "" ? "" : `: ${printable(reason)}`;
+  const name = printable(policy);
   if (state === "done") return `Version ${to_version} of ${name} is in force for everybody${why}\n`;
   const old = from_version === 0 ? `${name} is not in force` : `version ${from_version} of ${name} is in force again`;
   return `The rollout was ${state.replace("_", " ")}, and ${old}${why}\n`;
