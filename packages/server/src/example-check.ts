@@ -36,11 +36,11 @@ const examples: Readonly<Record<string, string>> = {
 function dimensionsOf({ match, limits }: Policy): ReadonlySet<string> {
   const names = new Set(Object.keys(match.dimensions));
   for (const limit of limits) for (const name of limit.by) names.add(name);
-  for (const [, parameter] of (match.endpoint ?? "").matchAll(/\{([^}]+)\}/g)) names.delete(parameter!);
+  for (const [, parameter] of (match.endpoint ?? "").matchAll(/\{([^{}]+)\}/g)) names.delete(parameter!);
   if (names.delete("subject")) names.add("user");
   return names;
 }
 
 function exampleEndpoint(pattern: string): string {
-  return pattern.replace(/\/\*\*$/, "/1").replaceAll(/\{[^}]+\}|\*/g, "1");
+  return pattern.replace(/\/\*\*$/, "/1").replaceAll(/\{[^{}]+\}|\*/g, "1");
 }

@@ -70,7 +70,7 @@ function parsePort(word: string, text: string, schemes: readonly Scheme[]): Addr
   if (url.username !== "" || url.password !== "")
     throw wrong("must not have a user or a password in them; say `token` in the options");
   if (url.search !== "" || url.hash !== "") throw wrong(`must have nothing behind the port, but one is ${show(text)}`);
-  const basePath = url.pathname.replace(/\/+$/, "");
+  const basePath = url.pathname.replace(/(?<!\/)\/+$/, "");
   if (basePath !== "" && form.scheme === "grpc")
     throw wrong(`must have nothing behind the port, but one is ${show(text)}`);
   const port = url.port === "" ? form.port : Number(url.port);

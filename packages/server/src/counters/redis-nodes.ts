@@ -34,7 +34,10 @@ function parsePart(text: string): RedisNodes {
   const [, scheme, rest = text] = /^([a-z]+):\/\/(.*)$/is.exec(text) ?? [];
   const plain = !text.includes("://") || scheme !== undefined;
   if (!plain || scheme === "unix") return { servers: parseRedisUrl(text), ofUnknownKind: false };
-  const hosts = rest.replace(/\s*,\s*/g, ",");
+  const hosts = rest
+    .split(",")
+    .map((host) => host.trim())
+    .join(",");
   if (hosts.replace(/^.*@/s, "").includes(","))
     return { servers: parseRedisUrl(`${scheme ?? "redis"}+cluster://${hosts}`), ofUnknownKind: false };
   // A cluster has no number of a database, and a server on its own may have one.

@@ -80,7 +80,7 @@ export function readWorkers(text: string): Reading<number> {
 }
 
 export function readShare(text: string): Reading<number> {
-  const value = /^\d*\.?\d+$/.test(text) ? Number(text) : Number.NaN;
+  const value = /^(?:\d+(?:\.\d+)?|\.\d+)$/.test(text) ? Number(text) : Number.NaN;
   return value >= 0 && value <= 1 ? right(value) : wrong(text, "a number from 0 to 1");
 }
 

@@ -155,7 +155,7 @@ function targetOf(
     url.username = "";
     url.password = "";
   }
-  url.pathname = `${url.pathname.replace(/\/+$/, "")}/v1/traces`;
+  url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, "")}/v1/traces`;
   return { url, headers: { ...headers, ...more, "content-type": "application/json" } };
 }
 

@@ -137,7 +137,7 @@ function translated(file: string, text: string, dialect: PolicyDialect): JsonObj
     );
   const { default: fallback, ...body } = policySetBody(parsePolicyFiles([{ file, text }]).policySet);
   // Where a file says nothing of a default, everything that it could say is written out here.
-  return /^\s*"?default"?\s*:/m.test(text) ? { ...body, default: fallback } : body;
+  return /^[ \t]*"?default"?[ \t]*:/m.test(text) ? { ...body, default: fallback } : body;
 }
 
 /** By its keys alone: what is wrong with the rest is told later, beside the policies in the store. */

@@ -72,7 +72,7 @@ export function renderDiff(lines: readonly DiffLine[], paint: Paint): string {
 
 function renderLine(line: DiffLine, paint: Paint): string {
   // The indentation is YAML's, and stays.
-  const text = line.slice(1).replace(/\S.*$/, printable);
+  const text = line.slice(1).replace(/\S[\s\S]*/, printable);
   if (line.startsWith("+")) return paint.good(`  + ${text}`);
   return line.startsWith("-") ? paint.bad(`  - ${text}`) : `    ${text}`;
 }

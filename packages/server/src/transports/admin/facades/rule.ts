@@ -73,6 +73,6 @@ function canonicalValue(dimension: string, value: string): string {
 
 /** Letters are matched in either case, and it does not matter what a segment of any value is called. */
 function canonicalPattern(endpoint: string): string {
-  const pattern = endpoint.toLowerCase().replaceAll(/\{[^/]*\}/g, "*");
+  const pattern = endpoint.toLowerCase().replaceAll(/\{[^/{}]*\}/g, "*");
   return pattern.length > 1 && pattern.endsWith("/") ? pattern.slice(0, -1) : pattern;
 }
