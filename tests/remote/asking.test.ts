@@ -102,8 +102,8 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     expect(await remote.give(receipt!)).toBe(false);
     await remote.charge({ ...request, cost: 4 });
     expect(await remote.peek(request)).toMatchObject({ allowed: true, remaining: 1, preview: true });
-    await remote.charge({ ...request, cost: -3 });
-    expect(await remote.peek(request)).toMatchObject({ remaining: 4 });
+    await expect(remote.charge({ ...request, cost: -3 })).rejects.toMatchObject({ code: "permission_denied" });
+    expect(await remote.peek(request), "credits need a token").toMatchObject({ remaining: 1 });
     await expect(remote.charge({ ...request, cost: 0 })).rejects.toMatchObject({ code: "invalid_request" });
   });
 
@@ -121,6 +121,8 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     expect(await asker.check(request)).toMatchObject({ allowed: false });
     await expect(asker.reset(request)).rejects.toMatchObject({ code: "permission_denied" });
     await operator.reset(request);
+    expect(await asker.check(request)).toMatchObject({ allowed: true, remaining: 4 });
+    await asker.charge({ ...request, cost: -1 });
     expect(await asker.check(request)).toMatchObject({ allowed: true, remaining: 4 });
   });
 

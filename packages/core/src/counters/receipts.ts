@@ -71,7 +71,7 @@ export class Receipts {
       return { taken, watched, givenBeforeMs: watched.givenMs, beginning: watched.beginnings };
     });
     this.#number += 1;
-    const receipt = `m${this.#number}`;
+    const receipt = `m${this.#number}.${drawName()}`;
     this.#outstanding.set(receipt, { id, parts }, untilMs, nowMs);
     return receipt;
   }
@@ -132,6 +132,21 @@ export class Receipts {
     }
   }
 }
+
+/** 96 random bits, so that no one gives back what another took by guessing. They are drawn in stock, which is cheaper. */
+function drawName(): string {
+  if (drawn >= stock.length) {
+    crypto.getRandomValues(stock);
+    drawn = 0;
+  }
+  let name = "";
+  for (const end = drawn + 3; drawn < end; drawn++) name += stock[drawn]!.toString(36).padStart(7, "0");
+  return name;
+}
+
+declare const crypto: { getRandomValues(array: Uint32Array): Uint32Array };
+const stock = new Uint32Array(3 * 64);
+let drawn = stock.length;
 
 function keyOf({ kind }: CompiledWindow, lo: number, hi: number): string {
   return `${kind} ${lo} ${hi}`;

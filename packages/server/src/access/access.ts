@@ -22,7 +22,7 @@ export interface Access {
 
 /**
  * Without tokens: whoever reaches us may ask and look. Changing counters always needs a token, because everybody on a
- * machine reaches its loopback.
+ * machine reaches its loopback. So does a credit, which empties counters bit by bit; a receipt proves whose charge it undoes.
  */
 export const openAccess: Access = {
   identify: () => anonymous,

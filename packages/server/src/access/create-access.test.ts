@@ -77,11 +77,11 @@ describe("access by tokens", () => {
       });
     }
     expect(may).toEqual({
-      check: ["check"],
+      check: ["check", "credit"],
       viewer: ["read"],
       editor: ["read", "edit"],
-      operator: ["check", "read", "operate"],
-      admin: ["check", "read", "edit", "operate", "administer"],
+      operator: ["check", "credit", "read", "operate"],
+      admin: ["check", "credit", "read", "edit", "operate", "administer"],
     });
     expect(identify("token of editor")).toMatchObject({ role: "editor", team: "web" });
   });
@@ -193,6 +193,7 @@ describe("access by tokens", () => {
     const caller = access.identify(undefined);
     expect(permissions.filter((permission) => caller.may.has(permission))).toEqual(["check", "read"]);
     expect(() => demand(caller, "operate")).toThrow(/start it with --tokens FILE/);
+    expect(() => demand(caller, "credit")).toThrow(/token of role check/);
   });
 });
 

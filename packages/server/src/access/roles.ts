@@ -1,24 +1,25 @@
 /**
- * What a caller may do: decide, charge and give back; look; change policies of their team; change counters, subjects and the
- * kill switch; change everything.
+ * What a caller may do: decide, charge, and undo that by a receipt; credit counters without one; look; change policies of their team;
+ * change counters, subjects and the kill switch; change everything.
  */
-export const permissions = ["check", "read", "edit", "operate", "administer"] as const;
+export const permissions = ["check", "credit", "read", "edit", "operate", "administer"] as const;
 export type Permission = (typeof permissions)[number];
 
 export const roles = ["check", "viewer", "editor", "operator", "admin"] as const;
 export type Role = (typeof roles)[number];
 
 export const permissionsOf: Readonly<Record<Role, readonly Permission[]>> = {
-  check: ["check"],
+  check: ["check", "credit"],
   viewer: ["read"],
   editor: ["read", "edit"],
-  operator: ["check", "read", "operate"],
+  operator: ["check", "credit", "read", "operate"],
   admin: permissions,
 };
 
 /** The least role that has a permission, for telling who lacks it. */
 export const leastRole: Readonly<Record<Permission, Role>> = {
   check: "check",
+  credit: "check",
   read: "viewer",
   edit: "editor",
   operate: "operator",

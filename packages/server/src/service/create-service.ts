@@ -1,9 +1,10 @@
 import type { CheckRequest, Limiter } from "sluice";
+import { type Caller, demand } from "../access/access.ts";
 import type { Actor } from "../control/control-plane.ts";
 import { createLease, type LeaseTimes, usualLeaseTimes } from "./lease.ts";
 import type { Service } from "./service.ts";
 
-export interface ServiceOptions extends Omit<Service, "reset" | "lease" | "limiter"> {
+export interface ServiceOptions extends Omit<Service, "reset" | "charge" | "lease" | "limiter"> {
   readonly limiter: Limiter;
   /** How long clients hold leases, or that they get none. Absent: 20 s, and 60 s more while no server answers. */
   readonly leaseTimes?: LeaseTimes | "off" | undefined;
@@ -14,6 +15,10 @@ export function createService(options: ServiceOptions): Service {
   return {
     ...options,
     lease: createLease({ limiter, metrics, accepting, times: leaseTimes }),
+    async charge(request: CheckRequest, caller: Caller): Promise<void> {
+      if ((request.cost ?? 1) < 0) demand(caller, "credit");
+      await limiter.charge(request);
+    },
     async reset(request: CheckRequest, actor: Actor): Promise<void> {
       await limiter.reset(request);
       const { policies, domain, dimensions } = request;

@@ -1,7 +1,8 @@
 import { createLimiter, type LeaseAsk, type Limiter, ManualClock, MemoryCounters } from "sluice";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { Caller } from "../access/access.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import { createLease, type Lease, type LeaseOptions } from "./lease.ts";
+import { type AskedLease, createLease, type Lease, type LeasedCheck, type LeaseOptions } from "./lease.ts";
 
 const policies = {
   policies: [
@@ -28,7 +29,12 @@ beforeEach(() => {
   accepting = true;
 });
 
-function leaseBy(options: Partial<LeaseOptions> = {}): Lease {
+const trusted: Caller = { name: "app", may: new Set(["check", "credit"]) };
+const anonymous: Caller = { name: "anonymous", may: new Set(["check", "read"]) };
+
+function leaseBy(
+  options: Partial<LeaseOptions> = {},
+): (check: LeasedCheck, asked: AskedLease, caller?: Caller) => ReturnType<Lease> {
   const watched: LeaseOptions["limiter"] = {
     lease(request, ask) {
       asks.push(ask);
@@ -39,7 +45,8 @@ function leaseBy(options: Partial<LeaseOptions> = {}): Lease {
     },
   };
   const epochMs = (): number => clock.epochMs();
-  return createLease({ limiter: watched, metrics, accepting: () => accepting, times, epochMs, ...options });
+  const lease = createLease({ limiter: watched, metrics, accepting: () => accepting, times, epochMs, ...options });
+  return (of, asked, caller = trusted) => lease(of, asked, caller);
 }
 
 async function used(): Promise<number | undefined> {
@@ -52,6 +59,17 @@ async function figures(): Promise<readonly string[]> {
 }
 
 describe("a lease", () => {
+  it("gives nothing back to the counters for a caller without a token, who may speak of others' units", async () => {
+    const lease = leaseBy();
+    const { epoch, granted } = await lease(check, { want: 200 });
+    const settled = { epoch, spent: 0, kept: 0, returned: granted };
+    expect(await lease(check, { want: 0, settled }, anonymous)).toMatchObject({ unspent: 0 });
+    expect(await used()).toBe(200);
+    const own = await lease(check, { want: 200 });
+    await lease(check, { want: 0, settled: { ...settled, epoch: own.epoch } });
+    expect(await used()).toBe(200);
+  });
+
   it("is charged at once, and good for as long as the settings say", async () => {
     const given = await leaseBy()(check, { want: 200 });
     expect(given).toMatchObject({ granted: 200, unspent: 200, leaseMs: 5_000, staleMs: 60_000 });

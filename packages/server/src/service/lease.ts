@@ -1,5 +1,6 @@
 import { type CheckRequest, type LeaseGrant, type Limiter, type SettledGrant, SluiceError } from "sluice";
 import { epochMs as epochLengthMs, ledgerMarginMs } from "sluice/store";
+import type { Caller } from "../access/access.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 /** What a client asks for. */
@@ -34,8 +35,13 @@ export const usualLeaseTimes: LeaseTimes = { leaseMs: 20_000, staleMs: 60_000 };
 /** Of which counters: a check of these fields. */
 export type LeasedCheck = Pick<CheckRequest, "domain" | "dimensions" | "policies">;
 
-/** Grants, renews and takes back, for clients that decide by themselves. Throws `not_leasable` where that is not to be. */
-export type Lease = (check: LeasedCheck, asked: AskedLease) => Promise<GivenLease>;
+/**
+ * Grants, renews and takes back, for clients that decide by themselves. What a caller returns who may not credit counters is settled as
+ * spent: it stays charged, because anyone can name an epoch in which others hold units.
+ *
+ * Throws `not_leasable` where that is not to be.
+ */
+export type Lease = (check: LeasedCheck, asked: AskedLease, caller: Caller) => Promise<GivenLease>;
 
 export interface LeaseOptions {
   readonly limiter: Pick<Limiter, "lease" | "forced">;
@@ -76,10 +82,11 @@ export function createLease({ limiter, metrics, accepting, times, epochMs = Date
     if (limiter.forced !== undefined) throw notLeasable("the kill switch is on, and nothing is leased while it is");
   }
 
-  return async (check, asked) => {
+  return async (check, asked, caller) => {
     const spent = asked.settled?.spent ?? 0;
     try {
-      const given = await ask(check, asked);
+      const settled = caller.may.has("credit") ? asked.settled : asSpent(asked.settled);
+      const given = await ask(check, { ...asked, settled });
       const outcome = asked.want === 0 ? "settled" : given.granted > 0 ? "granted" : "refused";
       metrics.countLease(outcome, given.decision.policy, spent);
       return given;
@@ -99,6 +106,11 @@ export function createLease({ limiter, metrics, accepting, times, epochMs = Date
 function keptForMs(settled: SettledGrant | undefined, nowMs: number): number {
   if (settled === undefined || settled.kept === 0) return 0;
   return Math.min(Math.ceil(settled.epoch - ledgerMarginMs - epochLengthMs / 2 - nowMs), longestHoldMs);
+}
+
+function asSpent(settled: SettledGrant | undefined): SettledGrant | undefined {
+  if (settled === undefined || settled.returned === 0) return settled;
+  return { ...settled, spent: settled.spent + settled.returned, returned: 0 };
 }
 
 function notLeasable(message: string): SluiceError {

@@ -1,5 +1,5 @@
 import type { CheckRequest, Limiter } from "sluice";
-import type { Access } from "../access/access.ts";
+import type { Access, Caller } from "../access/access.ts";
 import type { Actor, ControlPlane } from "../control/control-plane.ts";
 import type { CountersStatus } from "../counters/running-counters.ts";
 import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
@@ -19,6 +19,8 @@ import type { Lease } from "./lease.ts";
 export interface Service {
   readonly decide: Decide;
   readonly limiter: Pick<Limiter, "explain" | "forced" | "peek" | "charge" | "give" | "snapshot">;
+  /** Charges without asking. A cost below 0 is a credit, which needs the permission for that. */
+  charge(request: CheckRequest, caller: Caller): Promise<void>;
   /** Forgets the counters of a request. Who wanted it is in the log, and in the audit where there is one. */
   reset(request: CheckRequest, actor: Actor): Promise<void>;
   readonly lease: Lease;

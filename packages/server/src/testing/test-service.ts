@@ -1,5 +1,6 @@
 import type { Limiter } from "sluice";
-import { openAccess } from "../access/access.ts";
+import { type Access, openAccess } from "../access/access.ts";
+import { permissionsOf, type Role } from "../access/roles.ts";
 import { createService, type ServiceOptions } from "../service/create-service.ts";
 import { createDecide } from "../service/decide.ts";
 import type { Service } from "../service/service.ts";
@@ -10,6 +11,11 @@ import { createDoor, type DoorOptions } from "../transports/door.ts";
 import type { Protocol, Transport } from "../transports/transport.ts";
 
 export const silentLog: Logger = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** Every caller has this role, with or without a token. */
+export function accessWithRole(role: Role): Access {
+  return { identify: () => ({ name: role, may: new Set(permissionsOf[role]), role }) };
+}
 
 /** A service around a limiter, with everything that was not said otherwise quiet and open. */
 export function createTestService(limiter: Limiter, options: Partial<Omit<ServiceOptions, "limiter">> = {}): Service {

@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { createLimiter, ManualClock, MemoryCounters } from "sluice";
 import { parseYamlDocument } from "sluice/policy-text";
 import { afterAll, describe, expect, it } from "vitest";
+import { accessWithRole } from "../testing/test-service.ts";
 import { leaseShape } from "./http/handlers/lease.ts";
 import { schemas } from "./http/schemas.ts";
 import { type StartedHttp, startHttp } from "./http/testing/start-http.ts";
@@ -25,7 +26,10 @@ describe("docs/lease-protocol.md", () => {
     const [, written = ""] = /```yaml\n([\s\S]*?)```/.exec(page) ?? [];
     const policies = parseYamlDocument(written, undefined).contents as Readonly<Record<string, unknown>>;
     const limiter = createLimiter({ policies, clock, counters: new MemoryCounters({ clock }) });
-    server = await startHttp(limiter, { leaseTimes: { leaseMs: 10_000, staleMs: 60_000 } });
+    server = await startHttp(limiter, {
+      access: accessWithRole("check"),
+      leaseTimes: { leaseMs: 10_000, staleMs: 60_000 },
+    });
     const exchange = [...page.matchAll(/```json\n([\s\S]*?)```\n```json\n([\s\S]*?)```/g)];
     expect(exchange).toHaveLength(3);
     const moments = [0, 300, 10_300];

@@ -4,7 +4,7 @@ import { shouldRateLimit } from "./should-rate-limit.ts";
 
 /** Envoy's rate limit service. */
 export const envoyMethods: readonly Method[] = [
-  unary(RateLimitServiceDefinition, "shouldRateLimit", "check", (request, context, { deadlineMs }) =>
-    shouldRateLimit(request, context, { headers: context.envoyHeaders, deadlineMs }),
+  unary(RateLimitServiceDefinition, "shouldRateLimit", "check", (request, context, { caller, deadlineMs }) =>
+    shouldRateLimit(request, context, { caller, headers: context.envoyHeaders, deadlineMs }),
   ),
 ];

@@ -17,7 +17,9 @@ describe("docs/envoy.md", () => {
     const [, told = ""] = /```json\n([\s\S]*?)```/.exec(page) ?? [];
     const service = createTestService(createLimiter({ policies: parsePolicyText(file).policySet }));
     const request = parseShape(rateLimitRequestShape, JSON.parse(asked), "invalid_request", "the body");
-    const answer = rateLimitResponseJson(await shouldRateLimit(request, service));
+    const answer = rateLimitResponseJson(
+      await shouldRateLimit(request, service, { caller: service.access.identify(undefined) }),
+    );
     const wait = answer.statuses[0]?.durationUntilReset;
     expect(wait).toMatch(/^\d+(\.\d+)?s$/);
     expect(JSON.parse(JSON.stringify(answer).replace(wait!, "28800s"))).toEqual(JSON.parse(told));

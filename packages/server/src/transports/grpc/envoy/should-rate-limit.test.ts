@@ -15,10 +15,18 @@ import { parsePolicyFiles } from "sluice/policy-text";
 import { failingCounters } from "sluice/testing";
 import { afterEach, describe, expect, it } from "vitest";
 import { connectForTest, type GrpcTestClient } from "../../../testing/grpc-client.ts";
-import { createTestService, type ListeningTransport, listenForTest } from "../../../testing/test-service.ts";
+import {
+  accessWithRole,
+  createTestService,
+  type ListeningTransport,
+  listenForTest,
+} from "../../../testing/test-service.ts";
 import { createGrpcServer } from "../server.ts";
 import { findOverrideLimit } from "./find-override-limit.ts";
 import { shouldRateLimit } from "./should-rate-limit.ts";
+
+/** Who may give back. */
+const access = accessWithRole("check");
 
 type Limits = Parameters<CounterStore["take"]>[0];
 
@@ -89,7 +97,10 @@ async function open(
   const counters = options.counters ?? new MemoryCounters({ clock });
   const limiter = createLimiter({ policies: policySet, clock, counters });
   const { envoyHeaders } = options;
-  const listening = await listenForTest("grpc", createGrpcServer({ ...createTestService(limiter), envoyHeaders }));
+  const listening = await listenForTest(
+    "grpc",
+    createGrpcServer({ ...createTestService(limiter, { access }), envoyHeaders }),
+  );
   const client = connectForTest(listening.address);
   closing.push(
     () => limiter.close(),
@@ -699,7 +710,10 @@ describe("a caller's deadline", () => {
     const setting = await open({ counters });
     const giving = { ...descriptors("tenant=a")[0], isNegativeHits: true };
     const request = RateLimitRequest.fromPartial({ domain: "shop", descriptors: [giving, ...descriptors("user=a")] });
-    const answer = await shouldRateLimit(request, createTestService(setting.limiter), { deadlineMs: 10_000 });
+    const answer = await shouldRateLimit(request, createTestService(setting.limiter), {
+      caller: access.identify(undefined),
+      deadlineMs: 10_000,
+    });
     expect(answer.overallCode).toBe(OK);
     const [, look = Infinity, taking = Infinity] = waited;
     expect(look).toBeLessThan(9_970);

@@ -5,6 +5,7 @@ import {
   type RateLimitResponse,
 } from "@sluice/protocol/envoy";
 import { type CheckRequest, type Decision, SluiceError, StoreUnavailable } from "sluice";
+import { type Caller, demand } from "../../../access/access.ts";
 import { whenDecided } from "../../../service/decide.ts";
 import { isUnreadablePath } from "../../../service/is-unreadable-path.ts";
 import type { Service } from "../../../service/service.ts";
@@ -13,6 +14,8 @@ import { renderLimitHeaders } from "./render-limit-headers.ts";
 import { renderReset, renderStatus, unlimitedStatus, unmatchedStatus } from "./render-status.ts";
 
 export interface ShouldRateLimitOptions {
+  /** Who asks: giving back (`is_negative_hits`) needs the permission to credit. */
+  readonly caller: Caller;
   /** Whether the answer has headers for Envoy to add. */
   readonly headers?: boolean | undefined;
   /** How long the caller waits at most. */
@@ -30,7 +33,7 @@ type Asked = Pick<Service, "decide" | "limiter">;
 export function shouldRateLimit(
   request: RateLimitRequest,
   service: Asked,
-  options: ShouldRateLimitOptions = {},
+  options: ShouldRateLimitOptions,
 ): RateLimitResponse | Promise<RateLimitResponse> {
   const deny = (error: unknown): RateLimitResponse => {
     if (!isUnreadablePath(error)) throw error;
@@ -52,8 +55,9 @@ export function shouldRateLimit(
 function answerRequest(
   request: RateLimitRequest,
   service: Asked,
-  { headers = false, deadlineMs }: ShouldRateLimitOptions,
+  { caller, headers = false, deadlineMs }: ShouldRateLimitOptions,
 ): RateLimitResponse | Promise<RateLimitResponse> {
+  if (request.descriptors.some(({ isNegativeHits }) => isNegativeHits)) demand(caller, "credit");
   const asked = plan(request, service);
   const { checks } = asked;
   const { forced } = service.limiter;

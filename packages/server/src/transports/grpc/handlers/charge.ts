@@ -1,16 +1,21 @@
 import type { ChargeRequest, ChargeResponse } from "@sluice/protocol";
 import { refuseDimensions, refuseDomain } from "../check-message.ts";
-import type { GrpcContext } from "../method.ts";
+import type { CallInfo, GrpcContext } from "../method.ts";
 
-export async function charge(request: ChargeRequest, context: GrpcContext): Promise<ChargeResponse> {
+export async function charge(
+  request: ChargeRequest,
+  context: GrpcContext,
+  { caller }: CallInfo,
+): Promise<ChargeResponse> {
   const { domain, dimensions, cost, policies } = request;
   refuseDimensions(dimensions);
   refuseDomain(domain);
-  await context.limiter.charge({
+  const asked = {
     domain: domain === "" ? undefined : domain,
     dimensions,
     cost,
     policies: policies.length === 0 ? undefined : policies,
-  });
+  };
+  await context.charge(asked, caller);
   return {};
 }

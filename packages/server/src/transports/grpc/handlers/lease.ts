@@ -4,18 +4,18 @@ import { maxHoldMs } from "sluice/store";
 import type { LeasedCheck } from "../../../service/lease.ts";
 import { refuseDimensions, refuseDomain } from "../check-message.ts";
 import { decisionMessage } from "../decision-message.ts";
-import type { GrpcContext } from "../method.ts";
+import type { CallInfo, GrpcContext } from "../method.ts";
 
 /** What a check may say beside whose counters it is about, and what says nothing. */
 const emptyCheck = CheckMessage.create();
 const aboutOneCheck = ["cost", "id", "idTtlMs", "preview", "details", "receipt"] as const;
 const names: Partial<Readonly<Record<string, string>>> = { idTtlMs: "id_ttl_ms" };
 
-export async function lease(request: LeaseRequest, context: GrpcContext): Promise<LeaseResponse> {
+export async function lease(request: LeaseRequest, context: GrpcContext, { caller }: CallInfo): Promise<LeaseResponse> {
   const { want, holdMs, settled } = request;
   const check = readLeasedCheck(request.check);
   if (holdMs > maxHoldMs) refuse("hold_ms", `must be at most ${maxHoldMs}, but is ${holdMs}`);
-  const given = await context.lease(check, { want, holdMs: holdMs === 0 ? undefined : holdMs, settled });
+  const given = await context.lease(check, { want, holdMs: holdMs === 0 ? undefined : holdMs, settled }, caller);
   return { ...given, cost: given.decision.cost, decision: decisionMessage(given.decision) };
 }
 

@@ -2,9 +2,9 @@ import { type CheckRequest, parseShape } from "sluice";
 import { chargeShape } from "../check-body.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 
-/** POST /v1/charge: takes without asking, after the fact; a cost below 0 gives back. */
-export async function charge(request: HttpRequest, { limiter }: HttpContext): Promise<HttpResponse> {
+/** POST /v1/charge: takes without asking, after the fact; a cost below 0 is a credit, which needs a token. */
+export async function charge(request: HttpRequest, context: HttpContext): Promise<HttpResponse> {
   const asked: CheckRequest = parseShape(chargeShape, request.body, "invalid_request", "the body");
-  await limiter.charge(asked);
+  await context.charge(asked, request.caller);
   return { status: 204, body: undefined };
 }

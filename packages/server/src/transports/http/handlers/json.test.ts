@@ -1,7 +1,12 @@
 import { createLimiter, ManualClock, StoreUnavailable } from "sluice";
 import { parsePolicyText } from "sluice/policy-text";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createTestService, type ListeningTransport, listenForTest } from "../../../testing/test-service.ts";
+import {
+  accessWithRole,
+  createTestService,
+  type ListeningTransport,
+  listenForTest,
+} from "../../../testing/test-service.ts";
 import { createHttpServer } from "../server.ts";
 
 const text = `
@@ -26,7 +31,8 @@ beforeEach(async () => {
     if (away) throw new StoreUnavailable("storage_unavailable", "gone");
     return take(limits, options);
   };
-  const context = { ...createTestService(limiter), idempotencyHeader: false, random: undefined, envoyHeaders: true };
+  const service = createTestService(limiter, { access: accessWithRole("check") });
+  const context = { ...service, idempotencyHeader: false, random: undefined, envoyHeaders: true };
   listening = await listenForTest("http", await createHttpServer(context));
 });
 

@@ -8,8 +8,11 @@ import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 /** POST /json: Envoy's question and its answer, in the JSON of their messages. */
 export function json(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const asked = parseShape(rateLimitRequestShape, request.body, "invalid_request", "the body");
-  return whenDecided(shouldRateLimit(asked, context, { headers: context.envoyHeaders }), (response) => ({
-    status: response.overallCode === RateLimitResponse_Code.OVER_LIMIT ? 429 : 200,
-    body: rateLimitResponseJson(response),
-  }));
+  return whenDecided(
+    shouldRateLimit(asked, context, { caller: request.caller, headers: context.envoyHeaders }),
+    (response) => ({
+      status: response.overallCode === RateLimitResponse_Code.OVER_LIMIT ? 429 : 200,
+      body: rateLimitResponseJson(response),
+    }),
+  );
 }

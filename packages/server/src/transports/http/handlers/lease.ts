@@ -57,7 +57,7 @@ export interface GivenLeaseBody {
 /** POST /v1/lease: takes so much at once, to be decided by elsewhere; renews that, and takes back what is left of it. */
 export async function lease(request: HttpRequest, context: HttpContext): Promise<HttpResponse> {
   const { check, ...asked } = parseShape(leaseShape, request.body, "invalid_request", "the body");
-  return { status: 200, body: leaseBody(await context.lease(check, asked)) };
+  return { status: 200, body: leaseBody(await context.lease(check, asked, request.caller)) };
 }
 
 function leaseBody({ granted, epoch, unspent, leaseMs, staleMs, decision }: GivenLease): GivenLeaseBody {
