@@ -284,7 +284,7 @@ test("while the centre is away a lease is spent, for as long as it is held and n
   expect(await answer).toBe(true);
 });
 
-test("a ledger that is lost costs one more allowance, and is healed by what nodes keep", async () => {
+test("a ledger that is lost costs one more allowance, and nodes drop what it does not know when they renew", async () => {
   const world = new Mishap(2);
   const [ada, bob] = nodesOf(world);
   await world.lease(ada);
@@ -292,7 +292,7 @@ test("a ledger that is lost costs one more allowance, and is healed by what node
   expect(world.ledgerOf()).toBe(0);
   await world.lease(bob);
   expect(world.inHand).toBeGreaterThan(world.ledgerOf());
-  // Each asks again and again, and tells what it kept. What the other was granted in the same epoch is told apart when that is over.
+  // Each asks again and again, tells what it kept, and hears how much of that is known.
   for (let i = 0; i < 150; i++) {
     for (const node of [ada, bob]) void node.take(one);
     await world.pass(100);

@@ -74,10 +74,13 @@ afterAll(async () => {
   await files?.close();
 });
 
+/** What is returned is credited to callers with a token alone. */
+const token = "check-token";
+
 /** Leaves leases to its clients. */
 function start(counters: Counters, ...more: readonly string[]): Promise<SluiceProcess> {
   const redis = counters === "valkey" ? ["--redis", valkey.url, "--lease-hot", "1000000"] : [];
-  return startSluice("--config", config, ...redis, ...more);
+  return startSluice("--config", config, "--tokens", files.tokens, ...redis, ...more);
 }
 
 /** Goes with the test. */
@@ -96,7 +99,7 @@ type Protocol = "grpc" | "http";
 
 function client(servers: SluiceProcess | readonly SluiceProcess[], protocol: Protocol, options: ConnectOptions = {}) {
   const addresses = [servers].flat().map((server) => server[protocol]);
-  return kept(connect(addresses, { deadlineMs: patientMs, whenUnavailable: "closed", ...options }));
+  return kept(connect(addresses, { deadlineMs: patientMs, whenUnavailable: "closed", token, ...options }));
 }
 
 /** A check that was allowed: when it was asked and when answered, so that it was decided in between. */
@@ -135,7 +138,7 @@ async function usedOf(server: SluiceProcess, request: CheckRequest): Promise<num
 async function unspentOf(server: SluiceProcess, request: CheckRequest): Promise<number> {
   const response = await fetch(`${server.http}/v1/lease`, {
     method: "POST",
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
     body: JSON.stringify({ check: request, want: 0, settled: { epoch: 0 } }),
   });
   const { unspent } = (await response.json()) as { unspent: number };

@@ -348,12 +348,13 @@ class SluiceLimiter implements Limiter {
     if (why !== undefined || !grantsLeases(counters)) throw notLeasable(why ?? "these counters grant none");
     const answer = await orUnavailable(() => counters.lease(limits, ask));
     if (answer.outcomes.length === 0) throw notLeasable("their counters live in several places");
-    const { granted, epoch, unspent, atMs, outcomes } = answer;
+    const { granted, epoch, unspent, forgotten, atMs, outcomes } = answer;
     const taken: TakeAnswer = { taken: false, atMs, outcomes, receipt: undefined, replayed: false };
     return {
       granted,
       epoch,
       unspent,
+      forgotten,
       atMs,
       decision: this.#decision({ ...request, preview: true }, resolution, taken),
     };

@@ -108,7 +108,7 @@ export interface Limiter {
   close(): Promise<void>;
 }
 
-export interface LeaseGrant extends Pick<LeaseAnswer, "granted" | "epoch" | "unspent" | "atMs"> {
+export interface LeaseGrant extends Pick<LeaseAnswer, "granted" | "epoch" | "unspent" | "forgotten" | "atMs"> {
   /** How such a request stands after the grant, as a preview. Its `cost` is what one of them takes. */
   readonly decision: Decision;
 }

@@ -73,15 +73,15 @@ describe.each(flavors)("leases on %s", (flavor) => {
       expect(await remaining(store, ofHour)).toBe(800);
     });
 
-    it("lost is told anew by what is kept, and gives nothing back", async () => {
+    it("lost is not told anew by what is kept, which must not be spent then, and gives nothing back", async () => {
       const { epoch, granted } = await lease(store, { want: 40 });
       expect(granted).toBe(40);
       await server.command("DEL", ledger);
       const next = await lease(store, { want: 1000, settled: { epoch, spent: 5, kept: 20, returned: 15 } });
-      expect([next.granted, next.unspent]).toEqual([40, 60]);
-      expect(await remaining(store, ofHour)).toBe(1000 - 40 - 40);
+      expect([next.granted, next.unspent, next.forgotten]).toEqual([50, 50, 20]);
+      expect(await remaining(store, ofHour)).toBe(1000 - 40 - 50);
       await server.command("DEL", ledger);
-      expect((await lease(store, { settled: { ...settled, kept: 20 } })).unspent).toBe(20);
+      expect((await lease(store, { settled: { ...settled, kept: 20 } })).unspent).toBe(0);
     });
 
     it("goes when everything is settled", async () => {

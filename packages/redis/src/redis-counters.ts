@@ -304,7 +304,7 @@ export class RedisCounters implements CentralCounters {
     checkLeaseAsk(ask);
     const lane = this.#onlyLane(limits);
     if (lane === undefined || limits.length === 0) {
-      return { granted: 0, epoch: 0, atMs: Date.now(), outcomes: [], unspent: 0 };
+      return { granted: 0, epoch: 0, atMs: Date.now(), outcomes: [], unspent: 0, forgotten: 0 };
     }
     const budgetMs = this.#deadlineOf(limits);
     const asked = { ...question("lease", limits), ask };

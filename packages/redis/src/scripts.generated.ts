@@ -630,7 +630,7 @@ return { now_us, 0, any }
   },
   /** Grants leases: takes as much as there is, up to what is wanted, to be spent elsewhere, and settles earlier ones. */
   lease: {
-    digest: "a8f5a63b0e39674747a0eac249977f8a18e7f63e",
+    digest: "4c2c455b01027270ff4bc7eccab5fe803d19d790",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1030,11 +1030,11 @@ add_units(ledger, epoch, amount)
 ledger.changed = true
 end
 local function settle_units(ledger, epoch, spent, kept, returned, new_epoch)
+local known = remove_units(ledger, epoch, kept)
 remove_units(ledger, epoch, spent)
-remove_units(ledger, epoch, kept)
 local given = remove_units(ledger, epoch, returned)
-grant_units(ledger, new_epoch, kept)
-return given
+grant_units(ledger, new_epoch, known)
+return given, known
 end
 local function write_ledger(name, ledger)
 local text, last = string.char(ledger_tag), 0
@@ -1098,12 +1098,17 @@ end
 local start = #reply
 if not bounded then
 reply[start + 1] = 4
-for i = start + 2, start + 4 + 5 * steps do reply[i] = 0 end
+for i = start + 2, start + 5 + 5 * steps do reply[i] = 0 end
 else
-local epoch, settles = epoch_of(hold_ms), spent + kept + returned > 0
+local epoch, settles, forgotten = epoch_of(hold_ms), spent + kept + returned > 0, 0
 for limit = 1, limits do
 local ledger = ledger_of(ledger_keys[limit])
-given[limit] = settles and settle_units(ledger, settled / epoch_ms, spent, kept, returned, epoch) or 0
+given[limit] = 0
+if settles then
+local known
+given[limit], known = settle_units(ledger, settled / epoch_ms, spent, kept, returned, epoch)
+forgotten = math.max(forgotten, kept - known)
+end
 want = math.min(want, ceil((allowances[limit] - ledger.total) / 2))
 end
 local granted = leasable == 1 and math.max(want, 0) or 0
@@ -1121,7 +1126,8 @@ end
 if granted > 0 then granted = largest_fit(granted, kind, counter, rate, mosts[step], capacity, a, b, c) end
 end
 reply[start + 1], reply[start + 2], reply[start + 3], reply[start + 4] = 1, granted, epoch * epoch_ms, 0
-local last = start + 4
+reply[start + 5] = forgotten
+local last = start + 5
 for step = 1, steps do
 local kind, key, capacity, a, b, c = kinds[step], keys[step], capacities[step], as[step], bs[step], cs[step]
 local counter, block_key = counters[key], block_keys[step]

@@ -20,6 +20,8 @@ export interface LeaseQuestion {
 export interface LeaseReply {
   readonly granted: number;
   readonly epoch: number;
+  /** Of what was kept: not to be spent. */
+  readonly forgotten: number;
   readonly leaseMs: number;
   readonly staleMs: number;
   /** What one check takes that says no cost of its own. */

@@ -170,6 +170,8 @@ export interface LeaseAnswer {
   readonly outcomes: readonly LimitOutcome[];
   /** How much of the first limit is unspent, as far as the centre knows, with this grant. */
   readonly unspent: number;
+  /** Units that were said to be kept and that no ledger knows: they must not be spent. 0 unless a ledger was lost, or it was a lie. */
+  readonly forgotten: number;
 }
 
 /**
@@ -179,8 +181,8 @@ export interface LeaseAnswer {
  * - Of each limit and subject it keeps a *ledger*: what was granted and is unspent, by the time at which that is forgotten, which is
  *   no sooner than `holdMs` and a margin after it was granted. A grant is at most half, rounded up, of what the ledger leaves of
  *   the allowance (`allowanceOf`). So what is unspent never exceeds the allowance.
- * - What is settled leaves the ledger; what is returned also leaves the counters, as a credit does, and only as much as the ledger
- *   has in that epoch. `reset` leaves the ledger alone.
+ * - What is settled leaves the ledger; what is returned also leaves the counters, as a credit does. Both what is returned and what is
+ *   kept is only as much as the ledger has in that epoch: more was never granted. `reset` leaves the ledger alone.
  * - One call is atomic, and is never repeated by itself. Limits that are not leasable (`isLeasable`) are refused.
  */
 export interface CentralCounters extends CounterStore {

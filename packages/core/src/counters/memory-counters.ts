@@ -219,11 +219,11 @@ export class MemoryCounters implements CentralCounters {
 
   lease(limits: readonly ResolvedLimit[], ask: LeaseAsk): LeaseAnswer {
     checkLeaseAsk(ask);
-    if (limits.length === 0) return { granted: 0, epoch: 0, atMs: 0, outcomes: [], unspent: 0 };
+    if (limits.length === 0) return { granted: 0, epoch: 0, atMs: 0, outcomes: [], unspent: 0, forgotten: 0 };
     const nowMs = this.#clock.now();
     const ledgerMs = this.#ledgerOriginMs + nowMs;
     const epoch = epochOf(ledgerMs, ask.holdMs);
-    if (ask.settled !== undefined) this.#settle(limits, ask.settled, epoch, nowMs);
+    const forgotten = ask.settled === undefined ? 0 : this.#settle(limits, ask.settled, epoch, nowMs);
     const granted = this.#grantable(limits, ask.want, nowMs);
     const costs = limits.map((limit) => ({ ...limit, cost: Math.max(granted, 1), group: 0 }));
     const plan = this.#plan(costs, nowMs);
@@ -237,22 +237,27 @@ export class MemoryCounters implements CentralCounters {
       atMs: this.#clock.originMs + nowMs,
       outcomes: outcomesOf(costs, plan, granted > 0),
       unspent: this.#ledgers.unspent(limits[0]!, ledgerMs),
+      forgotten,
     };
   }
 
   close(): void {}
 
-  #settle(limits: readonly ResolvedLimit[], settled: SettledGrant, epoch: number, nowMs: number): void {
+  /** Answers how much of what is kept some ledger does not know. */
+  #settle(limits: readonly ResolvedLimit[], settled: SettledGrant, epoch: number, nowMs: number): number {
+    let forgotten = 0;
     const ledgerMs = this.#ledgerOriginMs + nowMs;
     for (const limit of limits) {
-      const returned = this.#ledgers.settle(limit, settled, ledgerMs);
-      if (settled.kept > 0) this.#ledgers.add(limit, epoch, settled.kept, ledgerMs);
+      const { kept, returned } = this.#ledgers.settle(limit, settled, ledgerMs);
+      if (kept > 0) this.#ledgers.add(limit, epoch, kept, ledgerMs);
+      forgotten = Math.max(forgotten, settled.kept - kept);
       if (returned === 0) continue;
       hashText(limit.subject, this.#subject);
       for (const window of limit.windows) {
         if (window.charges) this.#credit(window, this.#lo(window), this.#hi(window), returned, nowMs);
       }
     }
+    return forgotten;
   }
 
   /** As much as fits every window, and half of what the ledgers leave of each allowance. */

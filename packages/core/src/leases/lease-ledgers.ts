@@ -6,9 +6,12 @@ type Ledger = Map<number, number>;
 
 type Of = Pick<ResolvedLimit, "limit" | "subject">;
 
+/** What of a settled grant the ledger knows. */
+export type SettledUnits = Pick<SettledGrant, "kept" | "returned">;
+
 /**
  * What is granted and unspent, by limit and subject: a ledger each, bounded in number. Where there are as many as there may be, none
- * is forgotten for another: nothing more is granted, and what was never heard of is not kept. Times are those of epochs.
+ * is forgotten for another: nothing more is granted. What was never granted is neither kept nor returned. Times are those of epochs.
  */
 export class LeaseLedgers {
   readonly #ledgers: ExpiringMap<Ledger>;
@@ -37,15 +40,20 @@ export class LeaseLedgers {
     this.#ledgers.set(nameOf(of), ledger, Math.max(...ledger.keys()), nowMs);
   }
 
-  /** Takes out what was settled. How much of what is returned was still there. */
-  settle(of: Of, { epoch, spent, kept, returned }: SettledGrant, nowMs: number): number {
+  /**
+   * Takes out what was settled. How much of what is kept and of what is returned was granted in that epoch and still there: a client
+   * that claims more has made it up, or the ledger was lost. What is kept comes first, since it stays in the ledger, then what is spent.
+   */
+  settle(of: Of, { epoch, spent, kept, returned }: SettledGrant, nowMs: number): SettledUnits {
     const ledger = this.#find(of, nowMs);
     const held = epoch > nowMs ? (ledger.get(epoch) ?? 0) : 0;
-    if (held === 0) return 0;
-    const returnable = Math.min(Math.max(held - spent - kept, 0), returned);
-    ledger.set(epoch, Math.max(held - spent - kept - returnable, 0));
+    if (held === 0) return { kept: 0, returned: 0 };
+    const keptHere = Math.min(held, kept);
+    const unspent = Math.max(held - keptHere - spent, 0);
+    const returnedHere = Math.min(unspent, returned);
+    ledger.set(epoch, unspent - returnedHere);
     if ([...ledger.values()].every((units) => units === 0)) this.#ledgers.delete(nameOf(of));
-    return returnable;
+    return { kept: keptHere, returned: returnedHere };
   }
 
   #find(of: Of, nowMs: number): Ledger {

@@ -67,6 +67,16 @@ describe("a lease", () => {
     expect(lease.ask(5).settled).toEqual({ epoch: 90_000, spent: 7, kept: 0, returned: 0 });
   });
 
+  it("drops what the centre does not know of what it kept, and does not speak of what was spent of it", () => {
+    const lease = holding(10);
+    lease.spend(2, 2);
+    expect(lease.ask(3).settled).toMatchObject({ spent: 2, kept: 8 });
+    lease.spend(3, 3);
+    lease.granted({ granted: 4, epoch: 90_000, forgotten: 6 }, 4);
+    expect([lease.tokens, lease.lost]).toEqual([4, 5]);
+    expect(lease.ask(5).settled).toEqual({ epoch: 90_000, spent: 2, kept: 4, returned: 0 });
+  });
+
   it("never speaks again of what a call told that was not answered, and goes on with what it has until its hold ends", () => {
     const lease = holding(10);
     lease.spend(8, 2);

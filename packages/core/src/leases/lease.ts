@@ -205,10 +205,11 @@ export class Lease {
     return this.#begin(nowMs, 0, returned);
   }
 
-  granted({ granted, epoch }: Pick<LeaseAnswer, "granted" | "epoch">, nowMs: number): void {
+  granted({ granted, epoch, forgotten = 0 }: Granted, nowMs: number): void {
     this.#asking = false;
     this.#unanswered = false;
     this.#lacked = false;
+    if (forgotten > 0) this.#forget(forgotten);
     this.#tokens += granted;
     this.#epoch = this.#tokens + this.#reserved + this.#spent > 0 ? epoch : 0;
     this.#holdEndsMs = Math.floor(this.#askedMs + this.#times.leaseMs + this.#times.staleMs);
@@ -227,6 +228,14 @@ export class Lease {
       this.#pause(nowMs);
       this.#notBeforeDemand = Math.min(Math.max(2 * this.#notBeforeDemand, paying), longestPaying);
     }
+  }
+
+  /** The centre does not know so much of what was kept. What was spent of it meanwhile is not spoken of: it would be others'. */
+  #forget(units: number): void {
+    const dropped = Math.min(this.#tokens, units);
+    this.#tokens -= dropped;
+    this.#lost += dropped;
+    this.#spent = Math.max(this.#spent - (units - dropped), 0);
   }
 
   /** The call was surely not carried out: what it told is still to be told. */
@@ -327,6 +336,9 @@ export class Lease {
     this.#pauseMs = Math.min(this.#pauseMs * 2, longestPauseMs);
   }
 }
+
+/** What the centre answered; nothing is forgotten where it does not say so. */
+type Granted = Pick<LeaseAnswer, "granted" | "epoch"> & Partial<Pick<LeaseAnswer, "forgotten">>;
 
 /** Strays that were set aside belong to no era. */
 const straysEra = -2;

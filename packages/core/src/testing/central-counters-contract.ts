@@ -108,6 +108,25 @@ export const centralCountersContract: readonly ContractCase[] = [
   ),
 
   ...forEachAlgorithm(
+    "no more is kept than was granted in that epoch, whatever a client claims",
+    async (algorithm, under) => {
+      const limit = tenth(algorithm);
+      await under.store.take([{ ...limit, cost: 300 }]);
+      const { epoch } = await lease(under.store, limit, { want: 10 });
+      const claimed = await lease(under.store, limit, { settled: { epoch, spent: 0, kept: 1_000_000, returned: 0 } });
+      expectEqual([claimed.unspent, claimed.forgotten], [10, 999_990], "ten were granted");
+      const other = { epoch: claimed.epoch + epochMs, spent: 0, kept: 50, returned: 0 };
+      const unknown = await lease(under.store, limit, { settled: other });
+      expectEqual([unknown.unspent, unknown.forgotten], [10, 50], "of another epoch nothing is known");
+      const settled = { epoch: claimed.epoch, spent: 0, kept: 4, returned: 1_000_000 };
+      const returned = await lease(under.store, limit, { settled });
+      expectEqual([returned.unspent, returned.forgotten], [4, 0], "four are kept");
+      expectEqual(await remaining(under, limit), 696, "six came back, and nothing that was made up");
+    },
+    leasable,
+  ),
+
+  ...forEachAlgorithm(
     "no more is returned than was granted in that epoch",
     async (algorithm, under) => {
       const limit = tenth(algorithm);

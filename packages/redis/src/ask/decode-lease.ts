@@ -2,13 +2,15 @@ import { outcomesOf } from "sluice/store";
 import { answers, headLength, numbersPerWindow, planOf } from "./decode-reply.ts";
 import { none, type Question, type Reply } from "./question.ts";
 
-/** `lease`: per ask an answer, what is granted, its epoch and what is unspent, then five numbers per window. */
+type Five = [number, number, number, number, number];
+
+/** `lease`: per ask an answer, what is granted, its epoch, what is unspent and what is forgotten, then five numbers per window. */
 export function decodeLeases(questions: readonly Question[], reply: readonly number[]): readonly Reply[] {
   const nowMs = reply[0]! / 1000;
   let at = headLength;
   return questions.map(({ limits }): Reply => {
-    const [answer, granted, epoch, unspent] = reply.slice(at, at + 4) as [number, number, number, number];
-    const begin = at + 4;
+    const [answer, granted, epoch, unspent, forgotten] = reply.slice(at, at + 5) as Five;
+    const begin = at + 5;
     at = begin;
     for (const { windows } of limits) at += numbersPerWindow * windows.length;
     if (answer === answers.outside) return { kind: "outside" };
@@ -25,7 +27,7 @@ export function decodeLeases(questions: readonly Question[], reply: readonly num
         receipt: undefined,
         replayed: false,
         numbers: none,
-        grant: { granted, epoch, unspent },
+        grant: { granted, epoch, unspent, forgotten },
       },
     };
   });

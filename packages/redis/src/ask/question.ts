@@ -135,7 +135,7 @@ export interface Answer extends TakeAnswer {
   /** Peeks: what the script said of each window, for readings. */
   readonly numbers: readonly number[];
   /** Leases. */
-  readonly grant?: Pick<LeaseAnswer, "granted" | "epoch" | "unspent"> | undefined;
+  readonly grant?: Pick<LeaseAnswer, "granted" | "epoch" | "unspent" | "forgotten"> | undefined;
   /** Takes that are held. */
   readonly held?: Held | undefined;
 }

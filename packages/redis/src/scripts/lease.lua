@@ -10,7 +10,7 @@
 ---                  per_ms, and what a cost is worth is worked out here
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, ask… }, and per ask: 1, or 4 where a calendar's bounds do
 ---          not hold at this server's time and nothing was done; what is granted, its epoch's end in ms, what is unspent of
----          the first limit; then per window five numbers as take has them, as it stood before the grant was charged
+---          the first limit, how much of what is kept was not granted; then per window five numbers as take has them, as it stood before the grant was charged
 --- include: server-time, refuse-when-late, arrival-units, windows, blocks, receipt-marks, ledgers
 
 local asks, position = ARGV[2], 1
@@ -65,12 +65,17 @@ while position <= #asks do
   local start = #reply
   if not bounded then
     reply[start + 1] = 4
-    for i = start + 2, start + 4 + 5 * steps do reply[i] = 0 end
+    for i = start + 2, start + 5 + 5 * steps do reply[i] = 0 end
   else
-    local epoch, settles = epoch_of(hold_ms), spent + kept + returned > 0
+    local epoch, settles, forgotten = epoch_of(hold_ms), spent + kept + returned > 0, 0
     for limit = 1, limits do
       local ledger = ledger_of(ledger_keys[limit])
-      given[limit] = settles and settle_units(ledger, settled / epoch_ms, spent, kept, returned, epoch) or 0
+      given[limit] = 0
+      if settles then
+        local known
+        given[limit], known = settle_units(ledger, settled / epoch_ms, spent, kept, returned, epoch)
+        forgotten = math.max(forgotten, kept - known)
+      end
       want = math.min(want, ceil((allowances[limit] - ledger.total) / 2))
     end
     local granted = leasable == 1 and math.max(want, 0) or 0
@@ -88,7 +93,8 @@ while position <= #asks do
       if granted > 0 then granted = largest_fit(granted, kind, counter, rate, mosts[step], capacity, a, b, c) end
     end
     reply[start + 1], reply[start + 2], reply[start + 3], reply[start + 4] = 1, granted, epoch * epoch_ms, 0
-    local last = start + 4
+    reply[start + 5] = forgotten
+    local last = start + 5
     for step = 1, steps do
       local kind, key, capacity, a, b, c = kinds[step], keys[step], capacities[step], as[step], bs[step], cs[step]
       local counter, block_key = counters[key], block_keys[step]

@@ -13,7 +13,7 @@ export interface AskedLease {
 }
 
 /** What it is granted, and how long that is good for, counted from before it asked. */
-export interface GivenLease extends Pick<LeaseGrant, "granted" | "epoch" | "unspent" | "decision"> {
+export interface GivenLease extends Pick<LeaseGrant, "granted" | "epoch" | "unspent" | "forgotten" | "decision"> {
   /** Then it is renewed, or given back. */
   readonly leaseMs: number;
   /** How much longer while no server answers. */
@@ -69,10 +69,10 @@ export function createLease({ limiter, metrics, accepting, times, epochMs = Date
     const heldMs = Math.min(holdMs ?? mostMs, mostMs);
     const rememberedMs = Math.max(heldMs, keptForMs(settled, epochMs() + aheadMs));
     const grant = await limiter.lease(check, { want: Math.min(want, maxWant), holdMs: rememberedMs, settled });
-    const { granted, epoch, unspent, decision } = grant;
+    const { granted, epoch, unspent, forgotten, decision } = grant;
     aheadMs = grant.atMs - epochMs();
     const spentMs = Math.min(leaseMs, heldMs);
-    return { granted, epoch, unspent, decision, leaseMs: spentMs, staleMs: heldMs - spentMs };
+    return { granted, epoch, unspent, forgotten, decision, leaseMs: spentMs, staleMs: heldMs - spentMs };
   }
 
   function refuseGrants(): void {

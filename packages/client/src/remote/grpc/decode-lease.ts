@@ -4,10 +4,11 @@ import { decodeDecision } from "./decode-decision.ts";
 
 /** A lease from its message. */
 export function decodeLease(message: object = {}): LeaseReply {
-  const { granted, epoch, leaseMs, staleMs, cost, decision } = LeaseResponse.fromPartial(message);
+  const { granted, epoch, forgotten, leaseMs, staleMs, cost, decision } = LeaseResponse.fromPartial(message);
   return {
     granted,
     epoch,
+    forgotten,
     leaseMs,
     staleMs,
     cost: Math.max(cost, 1),

@@ -248,10 +248,13 @@ describe("an exchange over gRPC", () => {
     answerLeases((request, send) => {
       asked.push(request);
       const decision = Decision.create({ allowed: true, remaining: 9 });
-      send(null, { granted: 40, epoch: 8, unspent: 41, leaseMs: 5, staleMs: 6, cost: 2, decision });
+      send(null, { granted: 40, epoch: 8, unspent: 41, forgotten: 3, leaseMs: 5, staleMs: 6, cost: 2, decision });
     });
     expect(await exchange.send("lease", [lease]).replies).toMatchObject([
-      { kind: "answer", value: { granted: 40, epoch: 8, leaseMs: 5, staleMs: 6, cost: 2, decision: { remaining: 9 } } },
+      {
+        kind: "answer",
+        value: { granted: 40, epoch: 8, forgotten: 3, leaseMs: 5, staleMs: 6, cost: 2, decision: { remaining: 9 } },
+      },
     ]);
     expect(asked).toMatchObject([
       {

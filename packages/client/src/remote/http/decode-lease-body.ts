@@ -4,11 +4,19 @@ import { decodeDecisionBody, isBody } from "./decode-decision-body.ts";
 /** A lease from its JSON. Undefined where it is none. */
 export function decodeLeaseBody(body: unknown): LeaseReply | undefined {
   if (!isBody(body)) return undefined;
-  const { granted, epoch, lease_ms: leaseMs, stale_ms: staleMs, cost } = body;
+  const { granted, epoch, forgotten, lease_ms: leaseMs, stale_ms: staleMs, cost } = body;
   const decision = decodeDecisionBody(body.decision);
   if (decision === undefined || !isWhole(granted) || !isWhole(epoch) || !isWhole(leaseMs) || !isWhole(staleMs))
     return undefined;
-  return { granted, epoch, leaseMs, staleMs, cost: isWhole(cost) ? Math.max(cost, 1) : 1, decision };
+  return {
+    granted,
+    epoch,
+    forgotten: isWhole(forgotten) ? forgotten : 0,
+    leaseMs,
+    staleMs,
+    cost: isWhole(cost) ? Math.max(cost, 1) : 1,
+    decision,
+  };
 }
 
 function isWhole(value: unknown): value is number {

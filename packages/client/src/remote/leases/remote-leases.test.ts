@@ -19,7 +19,15 @@ const standing: Decision = {
   preview: true,
 };
 
-const reply: LeaseReply = { granted: 100, epoch: 10, leaseMs: 5_000, staleMs: 60_000, cost: 1, decision: standing };
+const reply: LeaseReply = {
+  granted: 100,
+  epoch: 10,
+  forgotten: 0,
+  leaseMs: 5_000,
+  staleMs: 60_000,
+  cost: 1,
+  decision: standing,
+};
 
 /** Leases whose server the test plays, on time that the test moves. */
 function setUp(options: LeaseOptions = {}) {

@@ -63,14 +63,15 @@ local function grant_units(ledger, epoch, amount)
   ledger.changed = true
 end
 
--- Takes out what became of earlier grants, and lets what is kept go over to the new epoch, also where it was forgotten. How much
--- of what is returned was still there.
+-- Takes out what became of earlier grants, and lets what is kept go over to the new epoch. Nothing is kept or returned that was not
+-- granted in that epoch: a client that claims more has made it up, or the ledger was lost. How much was still there
+-- of what is returned, and of what is kept.
 local function settle_units(ledger, epoch, spent, kept, returned, new_epoch)
+  local known = remove_units(ledger, epoch, kept)
   remove_units(ledger, epoch, spent)
-  remove_units(ledger, epoch, kept)
   local given = remove_units(ledger, epoch, returned)
-  grant_units(ledger, new_epoch, kept)
-  return given
+  grant_units(ledger, new_epoch, known)
+  return given, known
 end
 
 local function write_ledger(name, ledger)

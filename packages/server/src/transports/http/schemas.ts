@@ -187,21 +187,28 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
       description: "False where the receipt was void: used already, too old, or its counters were reset since.",
     },
   }),
-  GivenLease: object({
-    granted: {
-      type: "integer",
-      description: "Units that may be spent, beside those kept. 0: refused for now, or not wanted.",
+  GivenLease: object(
+    {
+      granted: {
+        type: "integer",
+        description: "Units that may be spent, beside those kept. 0: refused for now, or not wanted.",
+      },
+      epoch: { type: "integer", description: "Names this grant, and what was kept, for settled." },
+      unspent: { type: "integer", description: "Granted and unspent of this counter, on all clients together." },
+      forgotten: {
+        type: "integer",
+        description: "Units said to be kept that were never granted, or are forgotten: not to be spent. Absent: none.",
+      },
+      lease_ms: {
+        type: "integer",
+        description: "How long after the call began the units are spent; then they are renewed, or given back.",
+      },
+      stale_ms: { type: "integer", description: "How much longer while no server answers." },
+      cost: { type: "integer", description: "What one check like this takes, if it does not say a cost of its own." },
+      decision,
     },
-    epoch: { type: "integer", description: "Names this grant, and what was kept, for settled." },
-    unspent: { type: "integer", description: "Granted and unspent of this counter, on all clients together." },
-    lease_ms: {
-      type: "integer",
-      description: "How long after the call began the units are spent; then they are renewed, or given back.",
-    },
-    stale_ms: { type: "integer", description: "How much longer while no server answers." },
-    cost: { type: "integer", description: "What one check like this takes, if it does not say a cost of its own." },
-    decision,
-  }),
+    "forgotten",
+  ),
   ShouldAllowAnswer: object({ allowed: yesOrNo, remaining: nullable(number), reset_time: nullable(integer) }),
   RateLimitAnswer: object(
     {

@@ -306,7 +306,11 @@ export interface LeaseResponse {
   /** What one check like this takes, if it does not say a cost of its own. */
   cost: number;
   /** How the counters stand after the grant, as a preview: for describing what is decided elsewhere. */
-  decision?: Decision | undefined;
+  decision?:
+    | Decision
+    | undefined;
+  /** How many of the units that were said to be kept were never granted, or are forgotten: they must not be spent. */
+  forgotten: number;
 }
 
 export interface CheckRateLimitRequest {
@@ -2438,7 +2442,7 @@ export const SettledGrant: MessageFns<SettledGrant> = {
 };
 
 function createBaseLeaseResponse(): LeaseResponse {
-  return { granted: 0, epoch: 0, unspent: 0, leaseMs: 0, staleMs: 0, cost: 0, decision: undefined };
+  return { granted: 0, epoch: 0, unspent: 0, leaseMs: 0, staleMs: 0, cost: 0, decision: undefined, forgotten: 0 };
 }
 
 export const LeaseResponse: MessageFns<LeaseResponse> = {
@@ -2463,6 +2467,9 @@ export const LeaseResponse: MessageFns<LeaseResponse> = {
     }
     if (message.decision !== undefined) {
       Decision.encode(message.decision, writer.uint32(58).fork()).join();
+    }
+    if (message.forgotten !== 0) {
+      writer.uint32(64).uint32(message.forgotten);
     }
     return writer;
   },
@@ -2536,6 +2543,14 @@ export const LeaseResponse: MessageFns<LeaseResponse> = {
             message.decision = Decision.decode(reader, reader.uint32());
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.forgotten = reader.uint32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2562,6 +2577,7 @@ export const LeaseResponse: MessageFns<LeaseResponse> = {
     message.decision = (object.decision !== undefined && object.decision !== null)
       ? Decision.fromPartial(object.decision)
       : undefined;
+    message.forgotten = object.forgotten ?? 0;
     return message;
   },
 };

@@ -48,6 +48,8 @@ export interface GivenLeaseBody {
   readonly granted: number;
   readonly epoch: number;
   readonly unspent: number;
+  /** Absent: none. */
+  readonly forgotten?: number;
   readonly lease_ms: number;
   readonly stale_ms: number;
   readonly cost: number;
@@ -60,11 +62,12 @@ export async function lease(request: HttpRequest, context: HttpContext): Promise
   return { status: 200, body: leaseBody(await context.lease(check, asked, request.caller)) };
 }
 
-function leaseBody({ granted, epoch, unspent, leaseMs, staleMs, decision }: GivenLease): GivenLeaseBody {
+function leaseBody({ granted, epoch, unspent, forgotten, leaseMs, staleMs, decision }: GivenLease): GivenLeaseBody {
   return {
     granted,
     epoch,
     unspent,
+    ...(forgotten > 0 && { forgotten }),
     lease_ms: leaseMs,
     stale_ms: staleMs,
     cost: decision.cost,
