@@ -271,7 +271,7 @@ it("a process that leases and does not close ends by itself", { timeout: 120_000
   const server = lasting.memory[0]!;
   const program = `
     import { connect } from "@sluice/client/remote";
-    const limiter = connect("${server.grpc}", { deadlineMs: ${patientMs}, whenUnavailable: "closed" });
+    const limiter = connect("${server.grpc}", { deadlineMs: ${patientMs}, whenUnavailable: "closed", token: "${token}" });
     for (let i = 0; i < 1000; i++) await limiter.check(${JSON.stringify(newRequest("total"))});
     console.log(limiter.stats.leases.decided > 100);`;
   const args = ["-C", "source", "--input-type=module", "-e", program];

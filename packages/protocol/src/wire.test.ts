@@ -183,6 +183,7 @@ describe("numbers and types on the wire", () => {
       "LeaseResponse.stale_ms = 5 uint32",
       "LeaseResponse.cost = 6 uint32",
       "LeaseResponse.decision = 7 Decision",
+      "LeaseResponse.forgotten = 8 uint32",
     ]);
   });
 

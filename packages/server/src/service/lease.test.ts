@@ -59,15 +59,26 @@ async function figures(): Promise<readonly string[]> {
 }
 
 describe("a lease", () => {
-  it("gives nothing back to the counters for a caller without a token, who may speak of others' units", async () => {
+  it("gives nothing back to the counters for a caller without a token that speaks of others' units", async () => {
     const lease = leaseBy();
     const { epoch, granted } = await lease(check, { want: 200 });
     const settled = { epoch, spent: 0, kept: 0, returned: granted };
     expect(await lease(check, { want: 0, settled }, anonymous)).toMatchObject({ unspent: 0 });
     expect(await used()).toBe(200);
-    const own = await lease(check, { want: 200 });
-    await lease(check, { want: 0, settled: { ...settled, epoch: own.epoch } });
+    const trusted = await lease(check, { want: 200 });
+    await lease(check, { want: 0, settled: { ...settled, epoch: trusted.epoch } });
     expect(await used()).toBe(200);
+  });
+
+  it("gives back what such a caller was granted itself, once", async () => {
+    const lease = leaseBy();
+    const own = await lease(check, { want: 100 }, anonymous);
+    await lease(check, { want: 50 });
+    const renewed = { epoch: own.epoch, spent: 40, kept: 60, returned: 0 };
+    const { epoch } = await lease(check, { want: 0, settled: renewed }, anonymous);
+    for (let turn = 0; turn < 3; turn++)
+      await lease(check, { want: 0, settled: { epoch, spent: 0, kept: 0, returned: 60 } }, anonymous);
+    expect(await used()).toBe(150 - 60);
   });
 
   it("is charged at once, and good for as long as the settings say", async () => {

@@ -2,6 +2,7 @@ import { type CheckRequest, type LeaseGrant, type Limiter, type SettledGrant, Sl
 import { epochMs as epochLengthMs, ledgerMarginMs } from "sluice/store";
 import type { Caller } from "../access/access.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { UntrustedGrants } from "./untrusted-grants.ts";
 
 /** What a client asks for. */
 export interface AskedLease {
@@ -36,8 +37,8 @@ export const usualLeaseTimes: LeaseTimes = { leaseMs: 20_000, staleMs: 60_000 };
 export type LeasedCheck = Pick<CheckRequest, "domain" | "dimensions" | "policies">;
 
 /**
- * Grants, renews and takes back, for clients that decide by themselves. What a caller returns who may not credit counters is settled as
- * spent: it stays charged, because anyone can name an epoch in which others hold units.
+ * Grants, renews and takes back, for clients that decide by themselves. What a caller returns that may not credit
+ * counters is credited up to what such callers were granted here (`UntrustedGrants`).
  *
  * Throws `not_leasable` where that is not to be.
  */
@@ -59,6 +60,7 @@ export interface LeaseOptions {
 export function createLease({ limiter, metrics, accepting, times, epochMs = Date.now }: LeaseOptions): Lease {
   /** By how much the counters' clock is ahead of this one, as the last answer showed: epochs go by theirs. */
   let aheadMs = 0;
+  const untrusted = new UntrustedGrants(epochMs);
 
   async function ask(check: LeasedCheck, { want, holdMs, settled }: AskedLease): Promise<GivenLease> {
     if (want === 0 && settled === undefined)
@@ -85,8 +87,10 @@ export function createLease({ limiter, metrics, accepting, times, epochMs = Date
   return async (check, asked, caller) => {
     const spent = asked.settled?.spent ?? 0;
     try {
-      const settled = caller.may.has("credit") ? asked.settled : asSpent(asked.settled);
+      const isTrusted = caller.may.has("credit");
+      const settled = isTrusted ? asked.settled : untrusted.settle(check, asked.settled);
       const given = await ask(check, { ...asked, settled });
+      if (!isTrusted) untrusted.note(check, given.granted, given.leaseMs + given.staleMs);
       const outcome = asked.want === 0 ? "settled" : given.granted > 0 ? "granted" : "refused";
       metrics.countLease(outcome, given.decision.policy, spent);
       return given;
@@ -106,11 +110,6 @@ export function createLease({ limiter, metrics, accepting, times, epochMs = Date
 function keptForMs(settled: SettledGrant | undefined, nowMs: number): number {
   if (settled === undefined || settled.kept === 0) return 0;
   return Math.min(Math.ceil(settled.epoch - ledgerMarginMs - epochLengthMs / 2 - nowMs), longestHoldMs);
-}
-
-function asSpent(settled: SettledGrant | undefined): SettledGrant | undefined {
-  if (settled === undefined || settled.returned === 0) return settled;
-  return { ...settled, spent: settled.spent + settled.returned, returned: 0 };
 }
 
 function notLeasable(message: string): SluiceError {
