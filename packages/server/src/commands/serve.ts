@@ -38,14 +38,15 @@ export async function serve(
     ...terminal,
   });
   const count = countWorkers(settings);
-  if (cluster.isWorker && settings.workers !== 1) return serveAsWorker(settings, log, signals);
+  const isTerminal = terminal.stdout.isTTY === true;
+  if (cluster.isWorker && settings.workers !== 1) return serveAsWorker({ settings, log, isTerminal }, signals);
   if (warnings.length > 0) log.warn({ problems: warnings }, "the settings are legal, but may surprise");
   const announce = ({ fields, greeting }: Announcement): void => {
     log.info(fields, "listening");
     if (settings.logFormat === "text") terminal.stdout.write(greeting);
   };
   if (count > 1) return serveWithWorkers({ settings, count, log, announce }, signals, hangUp);
-  const signal = await serveHere({ settings, log, announce }, signals, hangUp);
+  const signal = await serveHere({ settings, log, announce, isTerminal }, signals, hangUp);
   log.info({ signal }, "stopped");
   return 0;
 }
@@ -55,10 +56,16 @@ interface Serving {
   readonly log: Logger;
   readonly announce: (announcement: Announcement) => void;
   readonly worker?: WorkerLink;
+  /** Whether a person sees the greeting, and no file does. */
+  readonly isTerminal: boolean;
 }
 
 /** Resolves when it is told to stop and has done so, with the signal that told. */
-async function serveHere({ announce, ...serving }: Serving, signals: Signals, hangUp: HangUp): Promise<NodeJS.Signals> {
+async function serveHere(
+  { announce, isTerminal, ...serving }: Serving,
+  signals: Signals,
+  hangUp: HangUp,
+): Promise<NodeJS.Signals> {
   const { settings } = serving;
   let daemon: Daemon | undefined;
   // Listening for signals comes first: one that arrives while policies are loaded is obeyed. `main.ts` minds those before.
@@ -68,7 +75,7 @@ async function serveHere({ announce, ...serving }: Serving, signals: Signals, ha
   daemon = await startDaemon({ ...serving, processMetrics: true }).catch((error: unknown) => {
     throw asCommandError(error, settings);
   });
-  announce(announcementOf(daemon, settings));
+  announce(announcementOf(daemon, settings, isTerminal));
 
   const signal = await asked;
   // Nobody is in a hurry in a terminal that is gone, and what started us may hand the news on as a SIGTERM.
@@ -77,25 +84,29 @@ async function serveHere({ announce, ...serving }: Serving, signals: Signals, ha
   return signal;
 }
 
-/** The first token is in what people are shown, and in nothing that is logged. */
+/** The first token is shown in a terminal alone: what is written anywhere else is kept, and read by others. */
 function announcementOf(
   { limiter, addresses, countersAt: counters, storeAt: store, firstToken }: Daemon,
   { config }: Settings,
+  isTerminal: boolean,
 ): Announcement {
   const { policySet } = limiter.snapshot;
   return {
     fields: { ...addresses, policies: policySet.policies.length, path: config, store, counters, version },
-    greeting: renderGreeting(addresses, config, policySet, counters, { store, firstToken }),
+    greeting: renderGreeting(addresses, config, policySet, counters, { store, firstToken, isTerminal }),
   };
 }
 
 /** One of several processes. It minds what the first one says; signals of the system reach that one as well. */
-async function serveAsWorker(settings: Settings, log: Logger, signals: Signals): Promise<ExitCode> {
+async function serveAsWorker(
+  { settings, log, isTerminal }: Omit<Serving, "announce" | "worker">,
+  signals: Signals,
+): Promise<ExitCode> {
   for (const signal of stopSignalsFor("stop")) signals.on(signal, () => {});
   const worker = await joinWorkers();
   const { announce } = worker;
   await serveHere(
-    { settings, log: withFields(log, { worker: worker.number }), announce, worker },
+    { settings, log: withFields(log, { worker: worker.number }), announce, worker, isTerminal },
     worker.signals,
     "reload",
   );
@@ -159,13 +170,20 @@ function stopSignalsFor(hangUp: HangUp): readonly NodeJS.Signals[] {
   return hangUp === "stop" ? [...stopSignals, "SIGHUP"] : stopSignals;
 }
 
+interface GreetingOptions {
+  readonly store?: string | undefined;
+  readonly firstToken?: FirstToken | undefined;
+  /** Whether the token itself may be shown. */
+  readonly isTerminal?: boolean;
+}
+
 /** What a newcomer needs to know: where it listens, where policies come from, and something to try. */
 export function renderGreeting(
   addresses: Addresses,
   config: string | undefined,
   policySet: PolicySet,
   counters: string = "memory",
-  { store, firstToken }: { readonly store?: string | undefined; readonly firstToken?: FirstToken | undefined } = {},
+  { store, firstToken, isTerminal = false }: GreetingOptions = {},
 ): string {
   const lines = [["policies", renderSource(config, store, policySet)]];
   if (counters !== "memory") lines.push(["counters", counters]);
@@ -191,7 +209,7 @@ ${renderHint(policySet)}`
 Sluice ${version} listens on ${url ?? others[0] ?? "nothing"}
 
 ${lines.map(([name = "", text]) => `  ${name.padEnd(11)}${text}`).join("\n")}
-${firstToken === undefined ? "" : renderFirstToken(firstToken)}${example}
+${firstToken === undefined ? "" : renderFirstToken(firstToken, isTerminal)}${example}
 `;
 }
 
@@ -204,12 +222,24 @@ function renderSource(config: string | undefined, store: string | undefined, { p
   return `${policies.length === 1 ? "1 policy" : `${policies.length} policies`} from ${places.join(", and from ")}`;
 }
 
-function renderFirstToken({ token, file }: FirstToken): string {
+function renderFirstToken({ token, file }: FirstToken, isTerminal: boolean): string {
+  if (!isTerminal)
+    return `
+The first admin token of the control plane is in ${shortPath(file)}, which only the owner of this process can read.
+It is not shown here, because this is not a terminal. To use it:
+
+  export SLUICE_TOKEN=$(cat ${shellWord(shortPath(file))})
+`;
   return `
 This is the first admin token of the control plane. It is not shown again, and is kept in ${shortPath(file)}:
 
   ${token}
 `;
+}
+
+/** As a shell reads it back. */
+function shellWord(text: string): string {
+  return /^[\w./:@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** So long must a window be for its denial to be met by who sends requests by hand. */

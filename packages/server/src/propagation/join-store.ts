@@ -154,7 +154,10 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
       return undefined;
     }
     await file.keep(made.token);
-    log.warn({ name: made.name, file: file.path }, "the first admin token was made; it is in this file and shown once");
+    log.warn(
+      { name: made.name, file: file.path },
+      "the first admin token was made; it is in this file, which only its owner can read",
+    );
     return { token: made.token, file: file.path };
   }
 

@@ -123,14 +123,28 @@ function readDimensions(
   return dimensions;
 }
 
-/** Where a gateway was not told to drop its client's query it is ours to read, and may say anything. */
+/**
+ * A gateway that was not told to drop its client's query hands it on, alone or behind parameters of its own, and with it the choice of
+ * cost, policy and domain. So a sub-request that has everything its client's query has is refused.
+ */
 function refuseClientsQuery(query: string, headers: RequestHeaders, problems: Problem[]): void {
   if (query === "") return;
-  const uri = textOf(headers, "x-forwarded-uri");
-  const at = uri?.indexOf("?") ?? -1;
-  if (uri === undefined || at === -1 || uri.slice(at + 1) !== query) return;
-  const message = "has the same query as the sub-request; write ? behind the sub-request's path in the gateway";
-  problems.push({ path: ["x-forwarded-uri"], message });
+  const asked = parametersOf(query);
+  for (const header of usualHeaders.endpoint) {
+    const uri = textOf(headers, header);
+    const at = uri?.indexOf("?") ?? -1;
+    const clients = uri === undefined || at === -1 ? [] : parametersOf(uri.slice(at + 1));
+    if (clients.length === 0 || clients.some((one) => !asked.includes(one))) continue;
+    const message =
+      "has a query that the sub-request has as well; write ? behind the sub-request's path in the gateway, so that it drops its client's query";
+    problems.push({ path: [header], message });
+  }
+}
+
+/** Names and values, however they are written. A query of more than can be meant is not looked at further. */
+function parametersOf(query: string): readonly string[] {
+  const pairs = [...new URLSearchParams(query.slice(0, 8_192).replace(/#.*$/s, ""))].slice(0, 100);
+  return pairs.map(([name, value]) => JSON.stringify([name, value]));
 }
 
 /** An empty header says no more than none. */

@@ -280,6 +280,34 @@ describe("the parameters of a sub-request", () => {
     expect(body).toMatchObject({ problems: [{ field: "x-forwarded-uri" }] });
     expect((await ask(headers, "?policy=named&cost=2")).status).toBe(204);
   });
+
+  it.each([
+    ["x-forwarded-uri", "/x?cost=1", "?cost=1"],
+    ["x-original-uri", "/x?cost=1", "?cost=1"],
+    ["x-forwarded-uri", "/x?cost=1", "?policy=named&cost=1"],
+    ["x-original-uri", "/x?cost=1&domain=free", "?domain=free&deny=403&cost=1"],
+    ["x-forwarded-uri", "/x?%63ost=%31", "?policy=named&cost=1"],
+    ["x-forwarded-uri", "/x?&cost=1&#fragment", "?cost=1"],
+    ["x-forwarded-uri", "/x?nothing=ours", "?nothing=ours"],
+  ])("are not taken from the client where the gateway added its query: %s: %s as %s", async (header, uri, query) => {
+    const { status, headers, body } = await ask({ "x-tenant": user, [header]: uri }, query);
+    expect(query.includes("deny=403") ? [status, headers.get("x-sluice-status")] : [status, "400"]).toEqual([
+      query.includes("deny=403") ? 403 : 400,
+      "400",
+    ]);
+    expect(body).toMatchObject({ problems: [{ field: header }] });
+  });
+
+  it("have nothing to do with what else a client says", async () => {
+    const headers = {
+      ...{ "x-tenant": user, "x-original-uri": "/x?cost=9&policy=orders&preview=true", "x-idempotency-key": "k" },
+      ...{ "x-sluice-cost": "9", "x-sluice-policy": "orders", "x-sluice-domain": "free", cost: "9", id: "k" },
+    };
+    for (const remaining of ["9", "8"]) {
+      const { status, headers: told } = await ask(headers, "?policy=named");
+      expect([status, told.get("x-ratelimit-remaining")]).toEqual([204, remaining]);
+    }
+  });
 });
 
 describe("counters that are away", () => {

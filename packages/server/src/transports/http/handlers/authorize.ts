@@ -14,11 +14,12 @@ import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 export function authorize(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const asked = readAuthorizeRequest(request, context.authorizeDimensions);
   const { check, denyAs403, headerProblems, queryProblems } = asked;
-  if (queryProblems.length > 0) throw invalid("parameters of the sub-request", queryProblems);
+  // What the client may have caused comes first, since it is a refusal, and an error may let the request pass.
   if (headerProblems.length > 0) {
     const response = errorResponse(renderError(invalid("headers of the sub-request", headerProblems)));
     return denyAs403 ? deniedAs403(response) : response;
   }
+  if (queryProblems.length > 0) throw invalid("parameters of the sub-request", queryProblems);
   const refuse = (response: HttpResponse): HttpResponse => (denyAs403 ? deniedAs403(response) : response);
   const refuseUnreadable = (error: unknown): HttpResponse => {
     if (!isUnreadablePath(error)) throw error;
