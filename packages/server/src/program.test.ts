@@ -231,6 +231,26 @@ describe("sluice check", () => {
   });
 });
 
+describe("what others wrote", () => {
+  const nasty = "x\u001b[2J\u009b31m\u202e";
+
+  it.each([
+    `explain ip=203.0.113.7 endpoint=/login user=${nasty} --config $good`,
+    `explain user=${nasty} endpoint=/${nasty} --json --config $good`,
+    `check ip=203.0.113.8 endpoint=/login user=${nasty} --json --config $good`,
+    `check ${nasty}`,
+    `check ip=203.0.113.8 --config ${nasty}`,
+    `policy lint ${nasty}`,
+    `${nasty}`,
+    `check --${nasty}`,
+    `status --server http://${nasty}`,
+  ])("commands no terminal: %j", async (words) => {
+    const { out, err } = await run(words);
+    expect(out + err).not.toBe("");
+    expect((out + err).replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u202e]/u);
+  });
+});
+
 describe("sluice explain", () => {
   it("tells which policies match, which counters they lead to, and the arithmetic", async () => {
     const { code, out } = await run(`explain ip=203.0.113.7 endpoint=//login/ --config $good`);

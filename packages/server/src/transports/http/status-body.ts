@@ -2,7 +2,11 @@ import type { LeasesStatus } from "../../counters/running-counters.ts";
 import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
 import type { CountersReport, ServerStatus } from "../../status/server-status.ts";
 import type { StoreReport } from "../../status/store-report.ts";
+import { redactText } from "../../telemetry/redact-text.ts";
 import { protocols } from "../transport.ts";
+
+/** Of an error of the policy store: whoever may look reads it. */
+const maxReasonLength = 1_000;
 
 const maxProblems = 20;
 const maxOverridden = 100;
@@ -50,7 +54,7 @@ function storeBody(store: StoreReport): Readonly<Record<string, unknown>> {
     kind: store.kind,
     at: store.at,
     state: store.state,
-    reason: store.reason,
+    reason: store.reason === undefined ? undefined : redactText(store.reason, maxReasonLength),
     away_since_ms: store.awaySinceMs,
     generation: store.generation,
     newest_generation: store.newest,
