@@ -1,5 +1,7 @@
-import type { SettledGrant } from "sluice";
-import type { LeasedCheck } from "./lease.ts";
+import type { CheckRequest, SettledGrant } from "sluice";
+
+/** What says which counters are leased. */
+type Check = Pick<CheckRequest, "domain" | "dimensions" | "policies">;
 
 /** Most checks whose grants are remembered; beyond it, what is returned of others is not credited. */
 const maxChecks = 10_000;
@@ -19,7 +21,7 @@ export class UntrustedGrants {
   }
 
   /** What may be settled of what a caller says. */
-  settle(check: LeasedCheck, settled: SettledGrant | undefined): SettledGrant | undefined {
+  settle(check: Check, settled: SettledGrant | undefined): SettledGrant | undefined {
     if (settled === undefined) return undefined;
     const { spent, kept, returned } = settled;
     const held = this.#find(check);
@@ -28,7 +30,7 @@ export class UntrustedGrants {
     return { ...settled, spent: spent + returned - credited, returned: credited };
   }
 
-  note(check: LeasedCheck, granted: number, heldMs: number): void {
+  note(check: Check, granted: number, heldMs: number): void {
     const untilMs = this.#nowMs() + heldMs;
     const held = this.#find(check);
     if (held !== undefined) {
@@ -37,7 +39,7 @@ export class UntrustedGrants {
     } else if (granted > 0 && this.#hasRoom()) this.#held.set(keyOf(check), { units: granted, untilMs });
   }
 
-  #find(check: LeasedCheck): { units: number; untilMs: number } | undefined {
+  #find(check: Check): { units: number; untilMs: number } | undefined {
     const held = this.#held.get(keyOf(check));
     return held !== undefined && held.untilMs > this.#nowMs() ? held : undefined;
   }
@@ -49,7 +51,7 @@ export class UntrustedGrants {
   }
 }
 
-function keyOf({ domain, dimensions = {}, policies }: LeasedCheck): string {
+function keyOf({ domain, dimensions = {}, policies }: Check): string {
   return JSON.stringify([
     domain,
     policies,
