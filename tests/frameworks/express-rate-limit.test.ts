@@ -14,7 +14,7 @@ const version = "ipKeyGenerator" in theirs ? 8 : 7;
 
 /** So long that no test sees a window end by itself. */
 const longMs = 20 * 24 * 60 * 60 * 1000;
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 const closing: (() => unknown)[] = [];
 afterEach(async () => {

@@ -63,7 +63,7 @@ describeMiddleware({
   start: async (limits, options) => listen(limits, options),
 });
 
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 const running: RunningApp[] = [];
 afterEach(async () => {
   for (const one of running.splice(0)) await one.close();

@@ -38,7 +38,7 @@ import { afterEach, describe, expect, it } from "vitest";
 const { version } = manifest;
 const encode = (text: string): Buffer => Buffer.from(text);
 const decode = (bytes: Buffer): string => bytes.toString();
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 function method(name: string, requestStream: boolean, responseStream: boolean): MethodDefinition<string, string> {
   return {

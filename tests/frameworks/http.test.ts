@@ -76,7 +76,7 @@ async function serve(
   return app;
 }
 
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 /** A limiter whose counters are not in this process, for all that anybody knows. */
 function elsewhere(limiter: Limiter, until?: Promise<unknown>): AskedLimiter {

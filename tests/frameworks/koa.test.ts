@@ -47,7 +47,7 @@ describeMiddleware({
   },
 });
 
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 const running: RunningApp[] = [];
 afterEach(async () => {
   for (const one of running.splice(0)) await one.close();

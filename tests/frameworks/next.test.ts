@@ -12,7 +12,7 @@ import { describeMiddleware } from "./middleware-contract.ts";
 import { placeHeader, type Wish, wishes, wishHeader } from "./next-app/wishes.ts";
 
 const { version } = manifest;
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 /** Two cores, both busy, take a while to build an app. */
 const patienceMs = 300_000;
 

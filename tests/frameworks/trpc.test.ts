@@ -32,7 +32,7 @@ import { afterEach, describe, expect, inject, it } from "vitest";
 import { ask, statusesOf } from "./http-exchange.ts";
 
 const { version } = manifest;
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 interface Context {
   readonly req?: IncomingMessage | Request | undefined;

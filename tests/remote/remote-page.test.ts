@@ -45,7 +45,7 @@ describe("the examples in docs/remote.md", () => {
     it(`run, each by itself, and print what the page says: the one in line ${line}`, async () => {
       const args = ["-C", "source", "--input-type=module-typescript", "-e", withOwnServer(code)];
       // Without an environment nothing asks for colours.
-      const options = { cwd: repositoryRoot, env: {}, timeout: 15_000 };
+      const options = { cwd: repositoryRoot, env: {}, timeout: 30_000 };
       const { stdout } = await promisify(execFile)(process.execPath, args, options);
       expect(stdout).toBe(output);
     });

@@ -75,7 +75,7 @@ describe.each(flavors)("a cluster of %s", (flavor) => {
     expect(await cluster.ownerOf(slot)).toBe(heir);
     expect(await heir?.command("SET", "mountain", "high")).toBe("OK");
     await dead.restart();
-    await expect.poll(() => cluster.replicaOf(heir!), { timeout: 10_000 }).toBe(dead);
+    await expect.poll(() => cluster.replicaOf(heir!), { timeout: 30_000 }).toBe(dead);
     await cluster.waitUntilOk();
   });
 

@@ -51,11 +51,11 @@ describe.each(flavors)("a faulty proxy before %s", (flavor) => {
   }
 
   async function expectReply(client: Client, reply: string): Promise<void> {
-    await expect.poll(() => client.received, { timeout: 5_000, interval: 5 }).toBe(reply);
+    await expect.poll(() => client.received, { timeout: 30_000, interval: 5 }).toBe(reply);
   }
 
   async function expectReset(client: Client): Promise<void> {
-    await expect.poll(() => client.ending, { timeout: 5_000, interval: 5 }).toBe("reset");
+    await expect.poll(() => client.ending, { timeout: 30_000, interval: 5 }).toBe("reset");
   }
 
   it("forwards both ways, and counts", async () => {

@@ -66,7 +66,7 @@ describe("a PostgreSQL for tests", { timeout: 60_000 }, () => {
     const { pid, folder } = JSON.parse(String(printed)) as { pid: number; folder: string };
     expect([isRunning(pid), existsSync(folder)]).toEqual([true, true]);
     child.kill("SIGKILL");
-    await expect.poll(() => [isRunning(pid), existsSync(folder)], { timeout: 20_000 }).toEqual([false, false]);
+    await expect.poll(() => [isRunning(pid), existsSync(folder)], { timeout: 30_000 }).toEqual([false, false]);
   });
 
   it("says with the end of its log why it does not start", async () => {

@@ -19,7 +19,7 @@ describe.each(flavors)("%s under sentinels", (flavor) => {
       expect(await next.command("SET", "key", "other")).toBe("OK");
 
       await old.restart();
-      await expect.poll(async () => (await old.command("ROLE")) as unknown[], { timeout: 10_000 }).toContain("slave");
+      await expect.poll(async () => (await old.command("ROLE")) as unknown[], { timeout: 30_000 }).toContain("slave");
     } finally {
       await sentinel.close();
     }

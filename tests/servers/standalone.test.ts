@@ -132,7 +132,7 @@ describe.each(flavors)("a %s server", (flavor) => {
     const { pid, folder } = JSON.parse(String(printed)) as { pid: number; folder: string };
     expect([isRunning(pid), existsSync(folder)]).toEqual([!before.includes("kill"), true]);
     child.kill("SIGKILL");
-    await expect.poll(() => [isRunning(pid), existsSync(folder)], { timeout: 10_000 }).toEqual([false, false]);
+    await expect.poll(() => [isRunning(pid), existsSync(folder)], { timeout: 30_000 }).toEqual([false, false]);
   });
 
   it("says with the end of its log why it does not start", async () => {

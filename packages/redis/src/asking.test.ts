@@ -15,7 +15,7 @@ import type { RedisEvent } from "./site.ts";
 
 const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(1e6, 365 * 24 * 3_600_000)] });
 const take = (subject = "u") => [resolvedLimit(limit, subject)];
-const soon = { timeout: 10_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 let stores: RedisCounters[] = [];

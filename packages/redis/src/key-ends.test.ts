@@ -182,7 +182,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
           await store.take([take]);
           return Number(await server.command("PTTL", keyOf(take)));
         },
-        { timeout: 10_000, interval: 1 },
+        { timeout: 30_000, interval: 1 },
       )
       .toBeGreaterThan(0);
   });
@@ -216,7 +216,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
           expect((await store.take([resolvedLimit(ofDay, "u1"), { ...used, group: 1 }])).taken).toBe(true);
           return Number(await server.command("PTTL", keyOf(used)));
         },
-        { timeout: 10_000, interval: 1 },
+        { timeout: 30_000, interval: 1 },
       )
       .toBeGreaterThan(0);
     expect(Number(await server.command("PTTL", keyOf(used)))).toBeLessThan(366 * 24 * hourMs);
@@ -233,7 +233,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
           await store.take(takes);
           return (await endless()).length;
         },
-        { timeout: 10_000, interval: 1 },
+        { timeout: 30_000, interval: 1 },
       )
       .toBe(0);
   });

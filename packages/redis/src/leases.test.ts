@@ -428,7 +428,7 @@ describe("leases over a line that loses or delays", () => {
     const store = await open(own.url);
     await lease(store, { want: 40 });
     await own.close();
-    await expect.poll(() => store.ready, { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => store.ready, { timeout: 30_000 }).toBe(false);
     await expect(lease(store, { want: 40 })).rejects.toMatchObject({ code: "store_unavailable", mayBeDone: false });
   });
 
@@ -480,7 +480,7 @@ describe("leases over a line that loses or delays", () => {
     await new Promise((resolve) => setTimeout(resolve, 200));
     server.resume();
     expect(store.stats.calls - calls).toBe(1);
-    await expect.poll(() => lease(store, {}), { timeout: 10_000 }).toMatchObject({ unspent: 0 });
+    await expect.poll(() => lease(store, {}), { timeout: 30_000 }).toMatchObject({ unspent: 0 });
     expect(await remaining(store, ofHour)).toBe(1000);
   });
 

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
 
 /** Servers hear of the end of a connection in their own time. */
-const soon = { timeout: 10_000 };
+const soon = { timeout: 30_000 };
 
 const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 3_600_000)] });
 const take = resolvedLimit(limit, "u1");

@@ -17,7 +17,7 @@ import { parseRedisUrl, type RedisServers } from "./redis-servers.ts";
 import type { RedisEvent } from "./site.ts";
 
 /** Servers hear of the end of a connection in their own time. */
-const soon = { timeout: 10_000 };
+const soon = { timeout: 30_000 };
 
 const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 3_600_000)] });
 const take = resolvedLimit(limit, "u1");
@@ -187,7 +187,7 @@ describe.each(flavors)("%s servers under Sentinels", (flavor) => {
     await expect.poll(() => store.ready, soon).toBe(false);
     await expect(store.take([take])).rejects.toBeInstanceOf(StoreUnavailable);
     const next = await sentinel.waitForNewPrimary(old);
-    await expect.poll(() => served(store), { timeout: 15_000 }).toBe(true);
+    await expect.poll(() => served(store), { timeout: 30_000 }).toBe(true);
     expect(store.stats.shards).toMatchObject([{ name: `${next.host}:${next.port}`, connected: true }]);
     expect(events).toContainEqual({
       kind: "moved",
@@ -197,7 +197,7 @@ describe.each(flavors)("%s servers under Sentinels", (flavor) => {
 
     // The old one comes back as a replica, which nobody asks.
     await old.restart();
-    await expect.poll(async () => (await old.command("ROLE")) as unknown[], { timeout: 10_000 }).toContain("slave");
+    await expect.poll(async () => (await old.command("ROLE")) as unknown[], { timeout: 30_000 }).toContain("slave");
     expect(await served(store)).toBe(true);
     expect(store.stats.shards).toMatchObject([{ name: `${next.host}:${next.port}`, connected: true }]);
   }, 60_000);
@@ -252,7 +252,7 @@ describe.each(flavors)("%s servers under Sentinels", (flavor) => {
       expect(store.stats.shards).toMatchObject([{ name: `${primary.host}:${primary.port}`, connected: true }]);
       // It stays there, through the next looks at the Sentinels.
       await primary.restart();
-      await expect.poll(() => served(store), { timeout: 10_000 }).toBe(true);
+      await expect.poll(() => served(store), { timeout: 30_000 }).toBe(true);
       expect(events.filter(({ kind }) => kind === "moved")).toEqual([]);
     } finally {
       await stale.close();

@@ -4,7 +4,7 @@ import type { Address } from "./connect/redis-connection.ts";
 import { openRedisChannel, type RedisChannel, type RedisChannelOptions } from "./redis-channel.ts";
 import { parseRedisUrl, type RedisServers } from "./redis-servers.ts";
 
-const patience = { timeout: 15_000, interval: 20 };
+const patience = { timeout: 30_000, interval: 20 };
 const open: { close(): unknown }[] = [];
 afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one.close();

@@ -5,7 +5,7 @@ import { RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
 import type { ShardStatus } from "./site.ts";
 
 const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(1e6, 365 * 24 * 3_600_000)] });
-const soon = { timeout: 15_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 describe("figures of a server", () => {
   let server: TestServer;

@@ -255,7 +255,7 @@ describe("a server on a network", () => {
             ask();
             return ended?.metadata.get("sluice-code");
           },
-          { timeout: 10_000 },
+          { timeout: 30_000 },
         )
         .toEqual(["unauthenticated"]);
     } finally {

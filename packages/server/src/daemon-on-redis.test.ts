@@ -84,7 +84,7 @@ async function start(
     get,
     check: (endpoint, dimensions = { user: "u" }) => post(`${daemon.url}/v1/check`, { ...dimensions, endpoint }),
     becomes: (status) =>
-      expect.poll(async () => (await get("/readyz")).status, { timeout: 15_000, interval: 10 }).toBe(status),
+      expect.poll(async () => (await get("/readyz")).status, { timeout: 30_000, interval: 10 }).toBe(status),
   };
 }
 
@@ -261,7 +261,7 @@ describe("servers of every kind", () => {
       expect((await get("/readyz")).body).toMatchObject({ counters: { shards: 3 } });
       for (let i = 0; i < 20; i++) expect((await check("/closed", { user: `u${i}` })).status).toBe(200);
       await expect
-        .poll(() => logged.filter(({ message }) => message.includes("REDIS_MAX_CONN")), { timeout: 10_000 })
+        .poll(() => logged.filter(({ message }) => message.includes("REDIS_MAX_CONN")), { timeout: 30_000 })
         .toMatchObject([{ level: "warn", fields: { servers: 3, most: 2 } }]);
       logged = [];
     }
@@ -364,7 +364,7 @@ describe("passwords", () => {
     const wrong = "wrong-secret";
     const daemon = await start({ SLUICE_REDIS_URL: `redis://sluice:${wrong}@${redis.host}:${redis.port}` });
     await expect
-      .poll(() => logged.filter(({ level }) => level === "warn"), { timeout: 10_000 })
+      .poll(() => logged.filter(({ level }) => level === "warn"), { timeout: 30_000 })
       .toMatchObject([
         {
           fields: {
@@ -439,7 +439,7 @@ describe("the runtime block of policy files", () => {
     silent.pause();
     await save(at(silent));
     await expect
-      .poll(() => logged.some(({ message }) => message === "policies reloaded"), { timeout: 15_000 })
+      .poll(() => logged.some(({ message }) => message === "policies reloaded"), { timeout: 30_000 })
       .toBe(true);
     await daemon.reload();
     expect(logged.filter(({ level }) => level === "error")).toMatchObject([
@@ -476,7 +476,7 @@ describe("a start", () => {
     const redis = await server("redis", ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-random"]);
     await start({ SLUICE_REDIS_URL: redis.url });
     await expect
-      .poll(() => logged.filter(({ message }) => message === "a counter server may surprise"), { timeout: 10_000 })
+      .poll(() => logged.filter(({ message }) => message === "a counter server may surprise"), { timeout: 30_000 })
       .toMatchObject([{ level: "warn", fields: { concern: expect.stringContaining("allkeys-random") } }]);
   });
 

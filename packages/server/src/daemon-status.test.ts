@@ -59,7 +59,7 @@ async function check(daemon: Daemon, headers: Readonly<Record<string, string>> =
   return response.status;
 }
 
-const soon = { timeout: 15_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 describe("the status of a server", () => {
   it("tells of policies, counters, queue, connections and versions", async () => {
@@ -107,7 +107,7 @@ describe("the status of a server", () => {
     expect(Math.abs(first!.clock_ahead_ms)).toBeLessThan(60_000);
     // A server that answers nobody is asked for its time every five seconds, and then found out after two.
     proxy.blackhole();
-    await expect.poll(async () => (await get(daemon, "/readyz")).body.status, { timeout: 25_000 }).toBe("degraded");
+    await expect.poll(async () => (await get(daemon, "/readyz")).body.status, { timeout: 30_000 }).toBe("degraded");
     const { status, body } = await get(daemon, "/readyz");
     expect(status).toBe(200);
     expect(body.detail).toMatch(

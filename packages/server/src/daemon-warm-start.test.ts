@@ -63,7 +63,7 @@ const metric = async (name: string): Promise<number> => {
   const text = await (await fetch(`${daemon?.url}/metrics`)).text();
   return Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
 };
-const soon = { timeout: 15_000, interval: 20 };
+const soon = { timeout: 30_000, interval: 20 };
 
 /** Runs once with good policies, which are then kept. */
 async function runOnce(limit: number): Promise<void> {

@@ -65,7 +65,7 @@ async function limitNow(): Promise<unknown> {
 }
 
 async function expectLimit(limit: number): Promise<void> {
-  await expect.poll(limitNow, { timeout: 10_000, interval: 10 }).toBe(limit);
+  await expect.poll(limitNow, { timeout: 30_000, interval: 10 }).toBe(limit);
 }
 
 describe("a running server", () => {
@@ -100,7 +100,7 @@ describe("a running server", () => {
     await save(allowing(5));
     await start(file);
     await save("policies:\n  - id: p\n    limts: []\n");
-    await expect.poll(() => get("/readyz"), { timeout: 10_000, interval: 10 }).toMatchObject({ config: "stale" });
+    await expect.poll(() => get("/readyz"), { timeout: 30_000, interval: 10 }).toMatchObject({ config: "stale" });
     const ready = await fetch(`${daemon?.url}/readyz`);
     expect(ready.status).toBe(200);
     const { problems, status } = (await ready.json()) as { problems: string[]; status: string };
@@ -127,9 +127,9 @@ describe("a running server", () => {
     await save(allowing(5));
     await start(file);
     await save("[");
-    await expect.poll(() => get("/readyz"), { timeout: 10_000, interval: 10 }).toMatchObject({ config: "stale" });
+    await expect.poll(() => get("/readyz"), { timeout: 30_000, interval: 10 }).toMatchObject({ config: "stale" });
     await save(allowing(5));
-    await expect.poll(() => get("/readyz"), { timeout: 10_000, interval: 10 }).toMatchObject({ config: "current" });
+    await expect.poll(() => get("/readyz"), { timeout: 30_000, interval: 10 }).toMatchObject({ config: "current" });
     expect(await get("/readyz")).toMatchObject({ generation: 1 });
   });
 
@@ -137,7 +137,7 @@ describe("a running server", () => {
     await save(allowing(5));
     await start(file);
     await rm(file);
-    await expect.poll(() => get("/readyz"), { timeout: 10_000, interval: 10 }).toMatchObject({ config: "stale" });
+    await expect.poll(() => get("/readyz"), { timeout: 30_000, interval: 10 }).toMatchObject({ config: "stale" });
     expect(await limitNow()).toBe(5);
     await save(allowing(7));
     await expectLimit(7);

@@ -54,7 +54,7 @@ function sluiceWith(env: Record<string, string>, ...args: string[]): Running {
 }
 
 async function urlOf({ output }: Running): Promise<string> {
-  await expect.poll(() => output.out, { timeout: 15_000, interval: 10 }).toMatch(/listens on http:\S+\n[\s\S]*-d '/);
+  await expect.poll(() => output.out, { timeout: 30_000, interval: 10 }).toMatch(/listens on http:\S+\n[\s\S]*-d '/);
   return /listens on (\S+)/.exec(output.out)![1]!;
 }
 
@@ -89,7 +89,7 @@ describe("the sluice process", () => {
     await writeFile(join(folder, ".next"), allowing(7));
     await rename(join(folder, ".next"), file);
     server.child.kill("SIGHUP");
-    await expect.poll(limit, { timeout: 10_000, interval: 10 }).toBe(7);
+    await expect.poll(limit, { timeout: 30_000, interval: 10 }).toBe(7);
 
     const body = '{"dimensions":{"user":"u"}}';
     const inFlight = request(`${url}/v1/check`, {
@@ -106,7 +106,7 @@ describe("the sluice process", () => {
         () => false,
         () => true,
       );
-    await expect.poll(refused, { timeout: 10_000, interval: 10 }).toBe(true);
+    await expect.poll(refused, { timeout: 30_000, interval: 10 }).toBe(true);
     inFlight.end(body);
     expect(await status).toBe(200);
     expect(await server.exited).toBe(0);
@@ -123,7 +123,7 @@ describe("the sluice process", () => {
       const url = await urlOf(server);
       expect(server.output.out).toContain(`  counters   ${redis.url}\n`);
       const ready = async (): Promise<number> => (await fetch(`${url}/readyz`)).status;
-      await expect.poll(ready, { timeout: 10_000, interval: 10 }).toBe(200);
+      await expect.poll(ready, { timeout: 30_000, interval: 10 }).toBe(200);
       expect(await ask(url, '{"dimensions":{"user":"u1"}}')).toMatchObject({ allowed: true });
       server.child.kill("SIGTERM");
       expect(await server.exited).toBe(0);
@@ -137,7 +137,7 @@ describe("the sluice process", () => {
 
   it("writes nothing but JSON to stdout where that is asked for", async () => {
     const server = sluice("serve", "--log-format", "json");
-    await expect.poll(() => server.output.out, { timeout: 15_000, interval: 10 }).toContain('"message":"listening"');
+    await expect.poll(() => server.output.out, { timeout: 30_000, interval: 10 }).toContain('"message":"listening"');
     server.child.kill("SIGINT");
     expect(await server.exited).toBe(0);
     const lines = server.output.out

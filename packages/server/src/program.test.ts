@@ -369,7 +369,7 @@ describe("sluice serve", () => {
     for (const hangUp of ["stop", "reload"] as const) {
       const signals = new EventEmitter();
       const ended = run("serve --port 0 --config $good", {}, { signals, hangUp });
-      await expect.poll(() => signals.listenerCount("SIGHUP"), { timeout: 10_000, interval: 5 }).toBe(1);
+      await expect.poll(() => signals.listenerCount("SIGHUP"), { timeout: 30_000, interval: 5 }).toBe(1);
       signals.emit("SIGHUP");
       if (hangUp === "reload") signals.emit("SIGTERM");
       const { code, err } = await ended;
@@ -383,7 +383,7 @@ describe("sluice serve", () => {
       await writeFile(paths.$surprising!, `policies: [{ id: p, limits: [{ by: [user], windows: [${windows}] }] }]\n`);
       const signals = new EventEmitter();
       const ended = run("serve --port 0 --config $surprising", {}, { signals });
-      await expect.poll(() => signals.listenerCount("SIGTERM"), { timeout: 10_000, interval: 5 }).toBe(1);
+      await expect.poll(() => signals.listenerCount("SIGTERM"), { timeout: 30_000, interval: 5 }).toBe(1);
       signals.emit("SIGTERM");
       return (await ended).out;
     };

@@ -62,14 +62,14 @@ describe("a PostgreSQL that is killed and comes back", () => {
     })();
     for (const signal of ["SIGKILL", "SIGINT", "SIGKILL"] as const) {
       const before = acknowledged.length;
-      await expect.poll(() => acknowledged.length, { timeout: 15_000 }).toBeGreaterThan(before + 3);
+      await expect.poll(() => acknowledged.length, { timeout: 30_000 }).toBeGreaterThan(before + 3);
       const refused = refusals.length;
       await fragile.stop(signal);
-      await expect.poll(() => refusals.length, { timeout: 15_000 }).toBeGreaterThan(refused + 3);
+      await expect.poll(() => refusals.length, { timeout: 30_000 }).toBeGreaterThan(refused + 3);
       await fragile.start();
     }
     const before = acknowledged.length;
-    await expect.poll(() => acknowledged.length, { timeout: 15_000 }).toBeGreaterThan(before + 3);
+    await expect.poll(() => acknowledged.length, { timeout: 30_000 }).toBeGreaterThan(before + 3);
     stop = true;
     await traffic;
     expect(new Set(refusals.map((error) => (error as Error).name))).toEqual(new Set(["PolicyStoreUnavailable"]));
@@ -151,7 +151,7 @@ describe("a network to PostgreSQL that fails", () => {
     ];
     for (const each of asked) await expect(each).rejects.toThrow(PolicyStoreUnavailable);
     proxy.heal();
-    await expect.poll(() => bump(store).catch(() => 0), { timeout: 15_000 }).toBe(2);
+    await expect.poll(() => bump(store).catch(() => 0), { timeout: 30_000 }).toBe(2);
   });
 
   it("swallows everything while a store is opened, or closed", async () => {
@@ -179,7 +179,7 @@ describe("a network to PostgreSQL that fails", () => {
     });
     vanished.catch(() => undefined);
     await expect.poll(() => holds).toBe(true);
-    await expect.poll(() => bump(direct).catch(() => 0), { timeout: 15_000 }).toBe(1);
+    await expect.poll(() => bump(direct).catch(() => 0), { timeout: 30_000 }).toBe(1);
     release();
     await expect(vanished).rejects.toThrow(PolicyStoreUnavailable);
     expect((await direct.readPulse()).generation).toBe(1);

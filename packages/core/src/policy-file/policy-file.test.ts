@@ -53,7 +53,7 @@ describe("a policy file that is followed", () => {
         onChange: ({ generation }) => generations.push(generation),
       }),
     );
-    const soon = { timeout: 10_000, interval: 20 };
+    const soon = { timeout: 30_000, interval: 20 };
 
     writeFileSync(file, policy(22));
     await expect.poll(limitNow, soon).toBe(22);

@@ -158,7 +158,7 @@ describe("Nest and GraphQL", () => {
       },
     });
     await asks('{ a: hello(name: "1") b: hello(name: "2") c: hello(name: "3") }');
-    await expect.poll(() => seen.length, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => seen.length, { timeout: 30_000 }).toBe(3);
     const length = JSON.stringify({ data: { a: "hello 1", b: "hello 2", c: "hello 3" } }).length;
     expect(seen.toSorted((a, b) => a - b)).toEqual([0, 0, length + 1]);
   });

@@ -9,7 +9,7 @@ import { connectLikeNodeRedis, connectNodeRedis } from "./node-redis-connection.
 import type { Address, Connect, RedisConnection } from "./redis-connection.ts";
 
 /** Servers hear of the end of a connection in their own time. */
-const soon = { timeout: 10_000 };
+const soon = { timeout: 30_000 };
 
 interface Way {
   readonly name: string;
@@ -70,7 +70,7 @@ function open(connect: Connect, address: Address): Heard {
 
 async function openReady(connect: Connect, address: Address): Promise<Heard> {
   const heard = open(connect, address);
-  await expect.poll(() => heard.readies(), { timeout: 5000 }).toBe(1);
+  await expect.poll(() => heard.readies(), { timeout: 30_000 }).toBe(1);
   return heard;
 }
 
@@ -170,7 +170,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
       const key = `once-${flavor}-${opened.length}-${proxy.port}`;
       proxy.dropRepliesOnce();
       await expect(connection.send(["INCR", key])).rejects.toThrow(Error);
-      await expect.poll(() => readies(), { timeout: 5000 }).toBe(2);
+      await expect.poll(() => readies(), { timeout: 30_000 }).toBe(2);
       expect(losses).toHaveLength(1);
       expect(await connection.send(["INCR", key])).toBe(2);
     } finally {
@@ -188,7 +188,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
       proxy.heal();
       connection.renew();
       await expect(lost).rejects.toThrow(Error);
-      await expect.poll(() => readies(), { timeout: 5000 }).toBe(2);
+      await expect.poll(() => readies(), { timeout: 30_000 }).toBe(2);
       expect(await connection.send(["PING"])).toBe("PONG");
     } finally {
       await proxy.close();
@@ -208,7 +208,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
       expect(connection.ready).toBe(false);
       await expect(connection.send(["INCR", "n"])).rejects.toThrow(Error);
       await own.restart();
-      await expect.poll(() => readies(), { timeout: 5000 }).toBe(2);
+      await expect.poll(() => readies(), { timeout: 30_000 }).toBe(2);
       expect(losses.length).toBeGreaterThan(0);
       expect(await callsOf(own, "incr")).toBe(0);
       expect(await connection.send(["INCR", "n"])).toBe(1);
@@ -221,7 +221,7 @@ describe.each(cases)("a connection like %s to %s", (_, flavor, { connect }) => {
     const own = await startServer({ flavor, args: ["--requirepass", "right-secret"] });
     try {
       const { losses } = open(connect("wrong-secret"), tcp(own));
-      await expect.poll(() => losses.length, { timeout: 5000 }).toBeGreaterThan(0);
+      await expect.poll(() => losses.length, { timeout: 30_000 }).toBeGreaterThan(0);
       expect(losses[0]!.message).toMatch(/^WRONGPASS /);
       expect(inspect(losses, { depth: 9, showHidden: true })).not.toContain("wrong-secret");
       const { connection } = await openReady(connect("right-secret"), tcp(own));

@@ -20,7 +20,7 @@ import type { IoredisClient, IoredisCluster } from "./ioredis-connection.ts";
 import { serversFromIoredis } from "./servers-from-ioredis.ts";
 
 /** Servers hear of the end of a connection in their own time. */
-const soon = { timeout: 10_000 };
+const soon = { timeout: 30_000 };
 
 type RedisOptions = Omit<iovalkey.RedisOptions, "Connector">;
 type ClusterOptions = Pick<iovalkey.ClusterOptions, "lazyConnect" | "natMap"> & {
@@ -176,7 +176,7 @@ describe.each(packages)("with a client of $name on $flavor", ({ flavor, redis })
       await store.take([take]);
       proxy.dropRepliesOnce();
       await expect(store.take([take])).rejects.toBeInstanceOf(StoreUnavailable);
-      await expect.poll(() => store.ready, { timeout: 5000 }).toBe(true);
+      await expect.poll(() => store.ready, { timeout: 30_000 }).toBe(true);
       expect((await store.peek([take])).outcomes[0]!.remaining).toBe(98);
     } finally {
       await proxy.close();
@@ -199,7 +199,7 @@ describe.each(packages)("with a client of $name on $flavor", ({ flavor, redis })
         Array.from({ length: 50 }, () => "storage_unavailable"),
       );
       await own.restart();
-      await expect.poll(() => store.ready, { timeout: 5000 }).toBe(true);
+      await expect.poll(() => store.ready, { timeout: 30_000 }).toBe(true);
       expect(String(await own.command("INFO", "commandstats"))).not.toMatch(/cmdstat_eval/);
       expect((await store.take([take])).outcomes[0]!.remaining).toBe(99);
     } finally {
@@ -314,7 +314,7 @@ describe.each(packages)("with a client of $name for Sentinels on $flavor", ({ fl
       await old.kill();
       await sentinel.waitForNewPrimary(old);
       await expect
-        .poll(async () => (await store.take([take]).catch(() => undefined))?.taken, { timeout: 15_000 })
+        .poll(async () => (await store.take([take]).catch(() => undefined))?.taken, { timeout: 30_000 })
         .toBe(true);
     } finally {
       await sentinel.close();

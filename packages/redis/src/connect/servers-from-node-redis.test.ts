@@ -9,7 +9,7 @@ import type { NodeRedisClient } from "./node-redis-connection.ts";
 import { serversFromNodeRedis } from "./servers-from-node-redis.ts";
 
 /** Servers hear of the end of a connection in their own time. */
-const soon = { timeout: 10_000 };
+const soon = { timeout: 30_000 };
 
 const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 3_600_000)] });
 const take = resolvedLimit(limit, "u1");

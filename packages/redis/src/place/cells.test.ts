@@ -6,7 +6,7 @@ import { RedisCounters } from "../redis-counters.ts";
 import { type Cell, cellOf } from "./cells.ts";
 
 /** Servers hear of the end of a connection in their own time. */
-const soon = { timeout: 10_000 };
+const soon = { timeout: 30_000 };
 
 function by(dimensions: readonly string[], subject: string): ReturnType<typeof resolvedLimit> {
   const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 1000)], by: dimensions });

@@ -38,7 +38,7 @@ const clients = async (server: TestServer): Promise<number> =>
 describe("counters on servers", () => {
   it("leave no connection behind when they are closed while they move", async () => {
     const counters = await open();
-    await expect.poll(() => counters.status()?.ready, { timeout: 10_000, interval: 5 }).toBe(true);
+    await expect.poll(() => counters.status()?.ready, { timeout: 30_000, interval: 5 }).toBe(true);
     second.pause();
     const moved = counters.refresh(at(second));
     for (let turn = 0; turn < 10; turn++) await setImmediate();
@@ -46,7 +46,7 @@ describe("counters on servers", () => {
     await counters.store.close();
     second.resume();
     await moved;
-    await expect.poll(async () => [await clients(first), await clients(second)], { timeout: 10_000 }).toEqual([0, 0]);
+    await expect.poll(async () => [await clients(first), await clients(second)], { timeout: 30_000 }).toEqual([0, 0]);
   });
 
   it("move once where the same is asked for twice", async () => {
@@ -63,7 +63,7 @@ describe("counters on servers", () => {
 
   it("are leased from the servers that they move to", async () => {
     const counters = await open();
-    await expect.poll(() => counters.status()?.ready, { timeout: 10_000, interval: 5 }).toBe(true);
+    await expect.poll(() => counters.status()?.ready, { timeout: 30_000, interval: 5 }).toBe(true);
     const policy = { id: "p", limits: [{ by: ["user"], windows: "1000000/h" }], counters: "leased" };
     const limiter = createLimiter({ policies: { policies: [policy] }, counters: counters.store });
     const granted = (): number => counters.figures.leases?.().granted ?? 0;
@@ -71,7 +71,7 @@ describe("counters on servers", () => {
       await Promise.all(Array.from({ length: 50 }, () => limiter.check({ dimensions: { user: "u" } })));
       return granted();
     };
-    const patience = { timeout: 20_000, interval: 5 };
+    const patience = { timeout: 30_000, interval: 5 };
     await expect.poll(keep, patience).toBeGreaterThan(0);
     expect(counters.status()?.leases).toMatchObject({ held: 1, stale: 0 });
     await counters.refresh(at(second));

@@ -32,7 +32,7 @@ async function watch(path: string, options: WatchOptions): Promise<void> {
 async function expectChangeAfter(act: () => Promise<unknown>): Promise<void> {
   const before = changes;
   await act();
-  await expect.poll(() => changes, { timeout: 10_000, interval: 5 }).toBeGreaterThan(before);
+  await expect.poll(() => changes, { timeout: 30_000, interval: 5 }).toBeGreaterThan(before);
 }
 
 /** Lays a folder out as Kubernetes mounts a ConfigMap. */
@@ -125,7 +125,7 @@ describe("watching policy files", () => {
     await watch(folder, { quietMs: 0, pollMs: 3_600_000 });
     for (const name of ["notes.txt", ".hidden.yaml", "policies.yaml~", ".next"])
       await writeFile(join(folder, name), "x");
-    await expect.poll(() => names, { timeout: 10_000, interval: 5 }).toContain(".next");
+    await expect.poll(() => names, { timeout: 30_000, interval: 5 }).toContain(".next");
     await expectChangeAfter(() => rename(join(folder, ".next"), join(folder, "policies.yaml")));
     witness.close();
     expect(changes).toBe(1);
@@ -138,7 +138,7 @@ describe("watching policy files", () => {
     let others = 0;
     const other = await watchPolicyFiles(file, () => others++, { quietMs: 0, pollMs: 1 });
     await writeFile(file, "a");
-    await expect.poll(() => others, { timeout: 10_000, interval: 5 }).toBeGreaterThan(0);
+    await expect.poll(() => others, { timeout: 30_000, interval: 5 }).toBeGreaterThan(0);
     other.close();
     expect(changes).toBe(0);
   });

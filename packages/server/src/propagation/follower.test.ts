@@ -516,9 +516,9 @@ describe("the kill switch", () => {
     await putPolicy(store, "p", 6);
     const sinceMs = clock.epochMs();
     await putKillSwitch(store, { mode: "closed", sinceMs, untilMs: sinceMs + 60_000 });
-    await vi.waitFor(() => expect(forced()).toBe("closed"), { timeout: 15_000 });
+    await vi.waitFor(() => expect(forced()).toBe("closed"), { timeout: 30_000 });
     await putKillSwitch(store, undefined);
-    await vi.waitFor(() => expect(forced()).toBeUndefined(), { timeout: 15_000 });
+    await vi.waitFor(() => expect(forced()).toBeUndefined(), { timeout: 30_000 });
   });
 
   it("does not go back with a store that lags, and does with one that was restored", async () => {

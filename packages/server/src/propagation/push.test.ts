@@ -10,7 +10,7 @@ import { type Push, parseGeneration } from "./push.ts";
 import { createRedisPush } from "./redis-push.ts";
 import { putPolicy } from "./testing/store-changes.ts";
 
-const patience = { timeout: 15_000, interval: 20 };
+const patience = { timeout: 30_000, interval: 20 };
 const log = createRecordingLog(() => undefined);
 const open: { close(): unknown }[] = [];
 afterEach(async () => {

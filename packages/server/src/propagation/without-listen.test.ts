@@ -9,7 +9,7 @@ import { parseSettings } from "../settings/parse-settings.ts";
 import { createRecordingLog, type LoggedLine } from "../testing/recording-log.ts";
 import { putPolicy } from "./testing/store-changes.ts";
 
-const patience = { timeout: 15_000, interval: 20 };
+const patience = { timeout: 30_000, interval: 20 };
 const open: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();

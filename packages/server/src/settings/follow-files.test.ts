@@ -41,7 +41,7 @@ async function follow(pollMs = 5): Promise<FollowedFiles<number>> {
   return files;
 }
 
-const patience = { timeout: 10_000, interval: 5 };
+const patience = { timeout: 30_000, interval: 5 };
 
 describe("files that are followed", () => {
   it("are read first, and again when they change", async () => {

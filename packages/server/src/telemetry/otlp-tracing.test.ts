@@ -89,7 +89,7 @@ function decideBy(policies: Readonly<Record<string, unknown>>) {
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const policies = { policies: [{ id: "p", limits: [{ by: ["user"], windows: ["1/h"] }] }] };
-const soon = { timeout: 15_000, interval: 10 };
+const soon = { timeout: 30_000, interval: 10 };
 
 describe("traces", () => {
   it("are sent under the name and with the headers that are configured", async () => {

@@ -369,7 +369,7 @@ describe("certificates on disk", () => {
       while (on) if (!(await getsIn(port))) failed += 1;
     })();
     await put(renewed);
-    await expect.poll(() => serialOf(port), { timeout: 10_000 }).not.toBe(serial);
+    await expect.poll(() => serialOf(port), { timeout: 30_000 }).not.toBe(serial);
     on = false;
     await traffic;
     expect(failed).toBe(0);
@@ -382,12 +382,12 @@ describe("certificates on disk", () => {
     const serial = await serialOf(port);
     await copyFile(renewed.key, key);
     const errors = (): unknown[] => logged.filter(({ level }) => level === "error").map(({ fields }) => fields.reason);
-    await expect.poll(errors, { timeout: 10_000 }).toEqual([expect.stringContaining("not that of the certificate")]);
+    await expect.poll(errors, { timeout: 30_000 }).toEqual([expect.stringContaining("not that of the certificate")]);
     expect(await serialOf(port)).toBe(serial);
     await tls?.reload();
     expect(errors()).toHaveLength(2);
     await copyFile(renewed.cert, cert);
-    await expect.poll(() => serialOf(port), { timeout: 10_000 }).not.toBe(serial);
+    await expect.poll(() => serialOf(port), { timeout: 30_000 }).not.toBe(serial);
     expect(JSON.stringify(logged)).not.toContain("PRIVATE");
   });
 

@@ -160,7 +160,7 @@ describe("a stream of checks", () => {
       stream.write({ sequence, results: [allowed] });
     });
     await exchange.send("check", checks("a")).replies;
-    await expect.poll(() => streams[0]!.writableEnded, { timeout: 15_000, interval: 10 }).toBe(true);
+    await expect.poll(() => streams[0]!.writableEnded, { timeout: 30_000, interval: 10 }).toBe(true);
     expect(await exchange.send("check", checks("b")).replies).toMatchObject([{ value: { remaining: 7 } }]);
     expect([streams.length, ends]).toEqual([2, []]);
   });
@@ -171,7 +171,7 @@ describe("a stream of checks", () => {
       { token: "still" },
     );
     await exchange.send("check", checks("a")).replies;
-    await expect.poll(() => streams[0]!.cancelled, { timeout: 15_000, interval: 10 }).toBe(true);
+    await expect.poll(() => streams[0]!.cancelled, { timeout: 30_000, interval: 10 }).toBe(true);
     expect(ends).toEqual([]);
   });
 
@@ -298,11 +298,11 @@ describe("an exchange over gRPC", () => {
       (call) => calls.push(call),
     );
     const failed = expect(exchange.send("charge", [charge]).replies).rejects.toMatchObject({ because: "lost" });
-    await expect.poll(() => calls.length, { timeout: 15_000, interval: 5 }).toBe(1);
+    await expect.poll(() => calls.length, { timeout: 30_000, interval: 5 }).toBe(1);
     expect([calls[0]!.request.cost, calls[0]!.getDeadline()]).toEqual([2, Number.POSITIVE_INFINITY]);
     exchange.close();
     await failed;
-    await expect.poll(() => calls[0]!.cancelled, { timeout: 15_000, interval: 5 }).toBe(true);
+    await expect.poll(() => calls[0]!.cancelled, { timeout: 30_000, interval: 5 }).toBe(true);
   });
 
   it("hears of what is no check also when it has another connection by then", async () => {
@@ -313,7 +313,7 @@ describe("an exchange over gRPC", () => {
       (_call, answer) => answers.push(answer),
     );
     const { replies } = exchange.send("charge", [charge]);
-    await expect.poll(() => answers.length, { timeout: 15_000, interval: 5 }).toBe(1);
+    await expect.poll(() => answers.length, { timeout: 30_000, interval: 5 }).toBe(1);
     await exchange.open(15_000);
     answers[0]!(null, {});
     expect(await replies).toEqual([{ kind: "answer", value: undefined }]);

@@ -141,9 +141,9 @@ describe("checks over HTTP", () => {
     });
     const sending = exchange.send("check", checks("a"));
     sending.replies.catch(() => undefined);
-    await expect.poll(() => server?.seen.length, { timeout: 15_000, interval: 5 }).toBe(1);
+    await expect.poll(() => server?.seen.length, { timeout: 30_000, interval: 5 }).toBe(1);
     sending.abandon();
-    await expect.poll(() => left, { timeout: 15_000, interval: 5 }).toBe(true);
+    await expect.poll(() => left, { timeout: 30_000, interval: 5 }).toBe(true);
     expect(ends).toEqual([]);
   });
 });
@@ -159,14 +159,14 @@ describe("a server that closes connections after its answers", () => {
   it("is left before it is gone, where it is stopping", async () => {
     const { exchange, ends } = await setUp(closing(answering(503, { status: "stopping" })));
     await exchange.send("check", checks("a")).replies;
-    await expect.poll(() => ends, { timeout: 15_000, interval: 5 }).toEqual(["it is stopping"]);
+    await expect.poll(() => ends, { timeout: 30_000, interval: 5 }).toEqual(["it is stopping"]);
   });
 
   it("is asked for that now and then, and goes on to be asked everything else", async () => {
     const { exchange, seen, ends } = await setUp(closing(answering(200, { status: "ready" })));
     for (let i = 0; i < 20; i++) await exchange.send("check", checks("a")).replies;
     const looks = (): number => seen.filter(({ url }) => url === "/readyz").length;
-    await expect.poll(looks, { timeout: 15_000, interval: 5 }).toBeGreaterThan(0);
+    await expect.poll(looks, { timeout: 30_000, interval: 5 }).toBeGreaterThan(0);
     expect(looks()).toBeLessThan(20);
     expect(ends).toEqual([]);
   });
@@ -183,7 +183,7 @@ describe("opening", () => {
     await asked;
     const held = exchange.send("check", checks("held"));
     const failed = expect(held.replies).rejects.toMatchObject({ because: "lost" });
-    await expect.poll(() => seen.length, { timeout: 15_000, interval: 5 }).toBe(4);
+    await expect.poll(() => seen.length, { timeout: 30_000, interval: 5 }).toBe(4);
     await exchange.open(15_000);
     expect(seen.slice(0, 4).map(({ port }) => port)).not.toContain(seen[4]!.port);
     server?.cut(seen[3]!.port!);

@@ -402,7 +402,7 @@ describe("sluice policy rollout", () => {
   it("is waited for until it has ended, and the exit code tells how", async () => {
     await apply(login("2/h"));
     const waiting = apply(login("3/h"), ...rollout, "--wait", "--json");
-    await expect.poll(async () => (await run(["policy", "rollout", "login"])).code, { timeout: 20_000 }).toBe(0);
+    await expect.poll(async () => (await run(["policy", "rollout", "login"])).code, { timeout: 30_000 }).toBe(0);
     const back = await run(["policy", "rollout", "login", "--roll-back", "--yes", "--why", "no"]);
     expect(back.code, back.err).toBe(0);
     const { code, err } = await waiting;
@@ -611,7 +611,7 @@ describe("sluice token make --store", () => {
     expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^sluice_[\w-]{43}\n$/) });
     expect(made.err).toContain("rescue (admin) has a token until");
     const env = { SLUICE_TOKEN: made.out.trim() };
-    await expect.poll(async () => (await run(["token", "list"], { env })).code, { timeout: 10_000 }).toBe(0);
+    await expect.poll(async () => (await run(["token", "list"], { env })).code, { timeout: 30_000 }).toBe(0);
     const { records } = await json<{ records: unknown[] }>("audit", "--kind", "token", "--target", "rescue");
     expect(records).toMatchObject([
       { actor: "sluice", action: "token.make", outcome: "done", why: "made at the policy store itself: lost" },

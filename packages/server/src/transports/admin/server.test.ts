@@ -438,7 +438,7 @@ describe("what is refused", () => {
     const secret = "sluice_hunter2";
     await admin.ask("nobody", "PUT", "/api/v1/policies/orders", { headers: { authorization: `Bearer ${secret}` } });
     await admin.ask("viewer", "PUT", "/api/v1/subjects/user/u1/tier", { body: { tier: "a" } });
-    await expect.poll(async () => (await refusals()).length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(async () => (await refusals()).length, { timeout: 30_000 }).toBe(2);
     expect(await refusals()).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ actor: "anonymous", action: "policy.put", target: "orders", from: "127.0.0.1" }),
@@ -457,7 +457,7 @@ describe("what is refused", () => {
     );
     const answer = await admin.ask("editor", "DELETE", "/api/v1/policies/theirs", { headers: { "if-match": '"1"' } });
     expect(await bodyOf(answer, 403)).toMatchObject({ code: "permission_denied" });
-    await expect.poll(async () => (await refusals()).length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await refusals()).length, { timeout: 30_000 }).toBe(1);
   });
 
   it("is whoever has no token, also where the other ports ask for none", async () => {

@@ -18,7 +18,7 @@ import { createGrpcServer, type GrpcServerOptions, maxMessageBytes } from "./ser
 /** Attacks by raw HTTP/2 clients over real connections. They use the transport alone, whatever serves HTTP/2 inside it. */
 
 const mebibyte = 1024 * 1024;
-const patience = { timeout: 15_000, interval: 20 };
+const patience = { timeout: 30_000, interval: 20 };
 let listening: ListeningTransport | undefined;
 let sessions: ClientHttp2Session[] = [];
 let clients: GrpcTestClient[] = [];

@@ -72,9 +72,9 @@ describe("health", () => {
     const ended = new Promise((resolve) => watching.on("status", resolve));
     await expect.poll(() => seen).toEqual([SERVING]);
     ready = false;
-    await expect.poll(() => seen, { timeout: 10_000 }).toEqual([SERVING, NOT_SERVING]);
+    await expect.poll(() => seen, { timeout: 30_000 }).toEqual([SERVING, NOT_SERVING]);
     ready = true;
-    await expect.poll(() => seen, { timeout: 10_000 }).toEqual([SERVING, NOT_SERVING, SERVING]);
+    await expect.poll(() => seen, { timeout: 30_000 }).toEqual([SERVING, NOT_SERVING, SERVING]);
     const drained = listening.close(20_000);
     expect(await ended).toMatchObject({ code: status.OK });
     expect(seen).toEqual([SERVING, NOT_SERVING, SERVING, NOT_SERVING]);
@@ -86,10 +86,10 @@ describe("health", () => {
     const seen = new Map<unknown, number>();
     for (const one of watching) one.on("error", () => {}).on("data", ({ status }) => seen.set(one, status));
     const told = (): number[] => [...seen.values()];
-    await expect.poll(told, { timeout: 10_000 }).toEqual(watching.map(() => SERVING));
+    await expect.poll(told, { timeout: 30_000 }).toEqual(watching.map(() => SERVING));
     looks = 0;
     ready = false;
-    await expect.poll(told, { timeout: 10_000 }).toEqual(watching.map(() => NOT_SERVING));
+    await expect.poll(told, { timeout: 30_000 }).toEqual(watching.map(() => NOT_SERVING));
     expect(looks).toBeLessThan(50);
     for (const one of watching) one.cancel();
     const stillness = async (): Promise<number> => {
@@ -97,7 +97,7 @@ describe("health", () => {
       await new Promise((resolve) => setTimeout(resolve, 700));
       return looks;
     };
-    await expect.poll(stillness, { timeout: 20_000 }).toBe(0);
+    await expect.poll(stillness, { timeout: 30_000 }).toBe(0);
   });
 
   it("is looked at anew for who begins to watch, and those who did hear of it too", () => {

@@ -192,7 +192,7 @@ describe("ConfigurePolicy", () => {
       return items.map(({ actor, action, from }) => [actor, action, from]).sort();
     };
     await expect
-      .poll(refused, { timeout: 10_000 })
+      .poll(refused, { timeout: 30_000 })
       .toEqual(["editor", "operator", "viewer"].map((actor) => [actor, "policy.put", "127.0.0.1"]));
   });
 });
@@ -361,7 +361,7 @@ describe("a reset", () => {
     expect(error.code).toBe(status.PERMISSION_DENIED);
     await expect
       .poll(async () => (await admin.control.audit.list(actorOfRole("admin"), { outcome: "refused" })).items, {
-        timeout: 10_000,
+        timeout: 30_000,
       })
       .toMatchObject([{ actor: "editor", action: "subject.reset" }]);
   });

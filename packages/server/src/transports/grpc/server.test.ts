@@ -455,7 +455,7 @@ describe("CheckStream", () => {
           stream.end();
         }),
     );
-    await expect.poll(() => decided, { timeout: 20_000 }).toBeGreaterThanOrEqual(streams * 1_000);
+    await expect.poll(() => decided, { timeout: 30_000 }).toBeGreaterThanOrEqual(streams * 1_000);
     expect(await settled(() => decided, another())).toBe(streams * 1_000);
     session.settings({ initialWindowSize: 1024 * 1024 });
     const bytes = await Promise.all(bytesOfAnswers);
@@ -479,7 +479,7 @@ describe("CheckStream", () => {
     stream.on("error", () => {});
     const batch = framed(CheckBatchRequest.encode(batchOf(1, 100)).finish());
     for (let times = 0; times < 150; times++) stream.write(batch);
-    await expect.poll(() => counters.taken, { timeout: 20_000 }).toBeGreaterThanOrEqual(400);
+    await expect.poll(() => counters.taken, { timeout: 30_000 }).toBeGreaterThanOrEqual(400);
     // What is in flight when answers begin to pile up is all that is still decided.
     expect(await settled(() => counters.taken, another())).toBeLessThanOrEqual(50 * 100);
     session.destroy();

@@ -104,7 +104,7 @@ describe("requests that are sent ahead", () => {
       expect(answers).toBeGreaterThanOrEqual(last);
       last = answers;
     }
-    await expect.poll(() => answers, { timeout: 20_000 }).toBe(2_000);
+    await expect.poll(() => answers, { timeout: 30_000 }).toBe(2_000);
   });
 
   it("are not parsed while answers wait to be read", async () => {
@@ -144,9 +144,9 @@ describe("what all connections hold", () => {
         .resume()
         .write(head + "x".repeat(100_000));
       // One after the other, so that it is known which is the oldest.
-      await expect.poll(() => held.total + closed.length, { timeout: 10_000, interval: 1 }).not.toBe(before);
+      await expect.poll(() => held.total + closed.length, { timeout: 30_000, interval: 1 }).not.toBe(before);
     }
-    await expect.poll(() => closed.length, { timeout: 10_000 }).toBeGreaterThan(15);
+    await expect.poll(() => closed.length, { timeout: 30_000 }).toBeGreaterThan(15);
     expect(held.total).toBeLessThanOrEqual(1024 * 1024);
     expect(closed).not.toContain(29);
     const response = await fetch(`${server.url}/v1/check`, {

@@ -449,7 +449,7 @@ describe("connections", () => {
       if (!socket.destroyed) socket.write("\r\n");
       return socket.destroyed;
     };
-    await expect.poll(isCutOff, { timeout: 10_000, interval: 20 }).toBe(true);
+    await expect.poll(isCutOff, { timeout: 30_000, interval: 20 }).toBe(true);
     await impatient.close();
   });
 });

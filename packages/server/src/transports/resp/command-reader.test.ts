@@ -135,7 +135,7 @@ describe("reading commands", () => {
       }
       return reader;
     });
-    await expect.poll(() => heldBytes() - before, { timeout: 15_000 }).toBeLessThan(500 * 4_096);
+    await expect.poll(() => heldBytes() - before, { timeout: 30_000 }).toBeLessThan(500 * 4_096);
     expect(readers.every((reader) => reader.isHalfway)).toBe(true);
   });
 

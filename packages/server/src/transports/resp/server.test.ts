@@ -28,7 +28,7 @@ const policies = {
   default: { limits: [{ by: ["user"], windows: ["5/h"] }] },
 };
 
-const patient = { timeout: 15_000, interval: 5 };
+const patient = { timeout: 30_000, interval: 5 };
 
 let server: ListeningTransport | undefined;
 afterEach(async () => {
@@ -306,7 +306,7 @@ describe("a connection", () => {
     await expect.poll(() => heard, { interval: 1 }).toBeGreaterThan(0);
     expect(await talk(listening, encode("PING"))).toBe("+PONG\r\n");
     expect(heard).toBeLessThan(commands * "+PONG\r\n".length);
-    await expect.poll(() => heard, { timeout: 20_000 }).toBe(commands * "+PONG\r\n".length);
+    await expect.poll(() => heard, { timeout: 30_000 }).toBe(commands * "+PONG\r\n".length);
     ahead.destroy();
   });
 
@@ -321,7 +321,7 @@ describe("a connection", () => {
       socket.resume().write(`*2\r\n$4\r\nECHO\r\n$65000\r\n${"a".repeat(60_000)}`);
       return socket;
     });
-    await expect.poll(() => closed.length, { timeout: 10_000 }).toBeGreaterThan(10);
+    await expect.poll(() => closed.length, { timeout: 30_000 }).toBeGreaterThan(10);
     expect(held.total).toBeLessThanOrEqual(1024 * 1024);
     expect(await talk(listening, encode("PING"))).toBe("+PONG\r\n");
     for (const socket of sockets) socket.destroy();
@@ -763,7 +763,7 @@ describe("tokens", () => {
           socket.write(encode("PING"));
           return hear(socket, "\r\n");
         },
-        { timeout: 10_000, interval: 100 },
+        { timeout: 30_000, interval: 100 },
       )
       .toBe("-NOAUTH Authentication required. Say AUTH and a token first.\r\n");
     socket.destroy();
