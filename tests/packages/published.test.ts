@@ -249,7 +249,7 @@ describe("a bundle", () => {
     }
   });
 
-  it("with a limiter has neither YAML nor what was not asked for, and weighs less than 40 kB", async () => {
+  it("with a limiter has neither YAML nor what was not asked for, and weighs less than 45 kB", async () => {
     const { files, imports, gzipBytes } = await bundle(
       stranger.folder,
       'import { createLimiter, limit } from "sluice";\nexport const made = [createLimiter(), limit("1/s").by("ip")];\n',
@@ -259,7 +259,7 @@ describe("a bundle", () => {
     const unasked = /policy-text|testing|render-headers|render-problem|policy-schema|client-ip|lint-policies|yaml/;
     expect(files.filter((file) => unasked.test(file))).toEqual([]);
     expect(files).toContain("sluice/dist/create-limiter.js");
-    expect(gzipBytes).toBeLessThan(40_000);
+    expect(gzipBytes).toBeLessThan(45_000);
   });
 
   it("with one function has that and what it needs", async () => {

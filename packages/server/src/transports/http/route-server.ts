@@ -1,10 +1,4 @@
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { ErrorCode } from "sluice";
 import { type Caller, unasked } from "../../access/access.ts";
@@ -53,6 +47,9 @@ export interface Patience {
   readonly turns?: Turns | undefined;
   readonly held?: HeldBytes | undefined;
 }
+
+// Imported by its name, `node:http` also loads the HTTP client that `fetch` uses, and that leaves its mark on globalThis.
+const { createServer } = process.getBuiltinModule("node:http");
 
 /** Longer than the usual 60 s of load balancers, so that it is they who hang up. */
 const keepAliveMs = 72_000;
