@@ -4,6 +4,9 @@ import { problemType, renderErrorBody } from "./errors.ts";
 export const maxHeaderBytes: number = 16 * 1024;
 export const maxHeaders = 100;
 
+/** The code of requests that were sent ahead behind one with `Upgrade`. */
+export const behindUpgrade = "BEHIND_UPGRADE";
+
 /** Answers what never became a request: malformed, too long or too slow. */
 export function answerClientError(error: ClientError, socket: Socket): void {
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
@@ -31,6 +34,7 @@ type Detail = string | ((error: ClientError, socket: Socket) => string);
 const clientErrors: Readonly<Record<string, readonly [status: number, detail: Detail]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, "the request did not arrive in time"],
   HPE_HEADER_OVERFLOW: [431, overflowOf],
+  [behindUpgrade]: [400, "nothing may follow a request with Upgrade before it is answered"],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "the chunk extensions are too large"],
 };
 

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { HeldBytes, Holding } from "../held-bytes.ts";
 import type { Protocol } from "../transport.ts";
 import type { Turns } from "../turns.ts";
-import { answerClientError, type ClientError } from "./client-errors.ts";
+import { answerClientError, behindUpgrade, type ClientError } from "./client-errors.ts";
 
 /** Answers one request. */
 export type AnswerRequest = (request: IncomingMessage, response: ServerResponse) => void;
@@ -129,7 +129,7 @@ export class Connection {
 
   /** Whether what is received may be parsed: nothing is ahead of it, but the request that it belongs to. */
   get #mayParse(): boolean {
-    if (this.#waitsForTurn || this.#failure !== undefined) return false;
+    if (this.#waitsForTurn || this.#failure !== undefined || this.#socket.destroyed) return false;
     return this.#current === undefined || (this.#queue.length === 0 && !this.#latest!.complete);
   }
 
@@ -145,12 +145,17 @@ export class Connection {
       const piece = chunk.length <= pieceBytes ? chunk : chunk.subarray(at, at + pieceBytes);
       at += piece.length;
       this.#parsePiece(piece);
+      // Node drops what follows such a request in the same piece, and would take the middle of the next one for its beginning.
+      if (at < chunk.length && this.#latest?.complete === true && this.#latest.headers.upgrade !== undefined)
+        this.fail({ code: behindUpgrade });
     }
     if (this.#socket.destroyed) return;
-    if (at < chunk.length || this.#queue.length > 0) {
+    // What follows a failure is read and dropped: closing a connection with bytes unread may reach the client before the answer.
+    const isLeft = at < chunk.length && this.#failure === undefined;
+    if (isLeft || this.#queue.length > 0) {
       this.#isPaused = true;
       this.#socket.pause();
-      if (at < chunk.length) this.#socket.unshift(chunk.subarray(at));
+      if (isLeft) this.#socket.unshift(chunk.subarray(at));
     }
     if (this.#isPaused || this.#partialBytes > 0 || this.#holding.bytes > 0) this.#measure();
   }
@@ -193,8 +198,10 @@ export class Connection {
     if (next !== undefined) {
       this.#current = next.response;
       this.#shared.answer(next.request, next.response);
-    } else if (this.#failure !== undefined && this.#current === undefined)
+    } else if (this.#failure !== undefined && this.#current === undefined) {
       answerClientError(this.#failure, this.#socket);
+      this.#socket.resume();
+    }
     this.#parseOn();
     this.#measure();
   }

@@ -78,8 +78,28 @@ describe("requests that are sent ahead", () => {
     const socket = open();
     const heard = listen(socket);
     socket.write(`${get("/metrics").repeat(3)}no request\r\n\r\n${get("/metrics")}`);
-    const statuses = [...(await heard).matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => status);
+    const statuses = [...(await heard).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
     expect(statuses).toEqual(["200", "200", "200", "400"]);
+  });
+
+  it("come to nothing behind one for a tunnel or for another protocol, which there is none of", async () => {
+    await start();
+    const socket = open();
+    const heard = listen(socket);
+    socket.write(`CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n${get("/livez").repeat(500)}`);
+    expect(await heard).toBe("");
+    const upgrade = "GET /livez HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n";
+    const upgrading = open();
+    const answered = listen(upgrading);
+    upgrading.write(upgrade + get("/livez").repeat(50));
+    const statuses = [...(await answered).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    expect(statuses).toEqual(["200", "400"]);
+    // One by itself is an ordinary request, as is the next.
+    const patient = open().setEncoding("latin1");
+    for (const request of [upgrade, get("/livez")]) {
+      patient.write(request);
+      expect((await once(patient, "data"))[0]).toContain("200 OK");
+    }
   });
 
   it("wait for their turn, and others do not wait for them", async () => {
