@@ -1,3 +1,4 @@
+import { setImmediate as round } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { shareWork } from "./share-work.ts";
 
@@ -34,4 +35,22 @@ it("tells those who asked that it failed, and tries again for the next", async (
   await expect(page()).rejects.toThrow("broken");
   isBroken = false;
   expect(await page()).toBe("whole");
+});
+
+it("hands a result to a few callers in each round of the event loop", async () => {
+  const work = shareWork(async () => "result");
+  let answered = 0;
+  const asked = Array.from({ length: 1_000 }, () =>
+    work().then(() => {
+      answered += 1;
+    }),
+  );
+  let most = 0;
+  while (answered < 1_000) {
+    const before = answered;
+    await round();
+    most = Math.max(most, answered - before);
+  }
+  await Promise.all(asked);
+  expect(most).toBeLessThanOrEqual(50);
 });
