@@ -25,7 +25,9 @@ export function countDegraded(checks: readonly Checked[]): Record<DegradedReason
   const counts: Record<DegradedReason, number> = {
     storage_timeout: 0,
     storage_unavailable: 0,
+    process_starved: 0,
     storage_overloaded: 0,
+    storage_full: 0,
     kill_switch: 0,
   };
   for (const { decision } of checks) if (decision?.degraded !== undefined) counts[decision.degraded] += 1;

@@ -157,7 +157,12 @@ class SluiceLimiter implements Limiter {
     const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
     const windows = this.#findOnlyWindows(limit, subject, request);
     if (windows === undefined) return undefined;
-    const outcome = counters.takeOne(limit, windows, subject, cost, request, this.#asker) as Readonly<OneOutcome>;
+    let outcome: Readonly<OneOutcome>;
+    try {
+      outcome = counters.takeOne(limit, windows, subject, cost, request, this.#asker) as Readonly<OneOutcome>;
+    } catch (error) {
+      return this.#asker.fail(request, error);
+    }
     return this.#spokenBy(limit, outcome.window, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
   }
 

@@ -51,7 +51,9 @@ export function connectServers(
   const degraded: Record<StoreUnavailableReason, number> = {
     storage_unavailable: 0,
     storage_timeout: 0,
+    process_starved: 0,
     storage_overloaded: 0,
+    storage_full: 0,
   };
   const guarded: readonly GuardedAddress[] = addresses.map(
     (address) =>

@@ -98,7 +98,9 @@ export function createStopgap(
 const outages: Readonly<Record<StoreUnavailableReason, string>> = {
   storage_unavailable: "no server of Sluice can be asked",
   storage_timeout: "no server of Sluice answered in time",
+  process_starved: "this process was too busy to hear a server of Sluice in time",
   storage_overloaded: "too many questions are waiting for a server of Sluice",
+  storage_full: "the counters of Sluice have no room for another subject",
 };
 
 /** What `give`, `charge` and `reset` reject with. */

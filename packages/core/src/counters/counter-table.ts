@@ -1,10 +1,14 @@
+import { owners } from "./counter-owners.ts";
+
 /**
- * Counters of one width in one flat buffer: open addressing with linear probing, keyed by a 60-bit hash.
+ * Counters of one width in one flat buffer: open addressing with linear probing, keyed by a 52-bit hash.
  *
- *     slot   | lo: 32 bits | hi: 28 bits | level: 4 bits | word 0 | word 1 | …      8 bytes for the hash and for each word
+ *     slot   | lo: 32 bits | hi: 20 bits | owner: 8 bits | level: 4 bits | word 0 | word 1 | …
  *
- * Word 0 is the instant at which the counter is idle, that is, means the same as an absent one (its sign is the
- * algorithm's own). The level is how much of its limit the counter has used, in fifteenths: what would be lost with it.
+ * The hash, owner and level take 8 bytes, and so does each word. Word 0 is the instant at which the counter is idle, that
+ * is, means the same as an absent one (its sign is the algorithm's own). The owner is the limit that the counter belongs
+ * to. The level is how much of its limit the counter has used, in fifteenths: what would be lost with it. At the highest
+ * level a counter is exhausted, and is not dropped before it is idle.
  *
  * There is no timer per counter and none at all: a new counter takes the place of an idle one where it meets one on its
  * way, and when a table is full it is moved, a few slots with every call, to one of the size that its living counters
@@ -22,6 +26,10 @@ export class CounterTable {
   #growing: { readonly from: TableArrays; readonly idleBeforeMs: number; cursor: number } | undefined;
   #count = 0;
   #hand = 0;
+  /** Counters by owner, and those among them that are exhausted. */
+  readonly #held = new Uint32Array(owners);
+  readonly #exhausted = new Uint32Array(owners);
+  #highestOwner = 0;
 
   /** `onDrop` is told of every counter that leaves, with its place. */
   constructor(words: number, budget: CounterBudget, onDrop?: (words: Float64Array, at: number) => void) {
@@ -48,14 +56,36 @@ export class CounterTable {
     return findIn(this.#arrays, this.#stride, lo, keyOf(hi));
   }
 
-  /** Makes room for a counter that `find` did not find, dropping others where it must. Its words are not set. */
-  insert(lo: number, hi: number, nowMs: number): number {
-    if (this.#count >= this.#arrays.slots * maxLoad) this.#makeRoom(nowMs);
+  /**
+   * Makes room for a counter that `find` did not find, dropping others where it must. Its words are not set. Returns −1 if
+   * there is no room, because every counter that could be dropped for it is exhausted.
+   */
+  insert(lo: number, hi: number, nowMs: number, owner = 0): number {
     const budget = this.#budget;
-    if (!budget.hasRoom()) budget.evict(nowMs);
+    if (this.#count >= this.#arrays.slots * maxLoad && !this.#grow(nowMs)) {
+      const room = this.#arrays.slots * fullLoad - this.#count;
+      if (this.#held[owner]! >= roomFactor * room && !this.evictWithin(this.#held[owner]!, nowMs))
+        return this.#refuse();
+    }
+    if (!budget.hasRoomFor(this.#held[owner]!) && !budget.evict(this.#held[owner]!, nowMs)) return this.#refuse();
+    if (owner > this.#highestOwner) this.#highestOwner = owner;
     this.#count += 1;
+    this.#held[owner]! += 1;
     budget.counters += 1;
-    return this.#place(lo, keyOf(hi), nowMs);
+    return this.#place(lo, keyOf(hi) | (owner << ownerShift), nowMs);
+  }
+
+  get highestOwner(): number {
+    return this.#highestOwner;
+  }
+
+  /** How many counters a limit has here, and how many of them may be dropped. */
+  heldBy(owner: number): number {
+    return this.#held[owner]!;
+  }
+
+  evictableOf(owner: number): number {
+    return this.#held[owner]! - this.#exhausted[owner]!;
   }
 
   /** Notes how much of its limit a counter has left: 0 … 1, anything below counts as 0. */
@@ -63,8 +93,12 @@ export class CounterTable {
     const { hashes } = this.#arrays;
     const hi = 2 * at - 1;
     const level = share <= 0 ? maxLevel : maxLevel - ((share * maxLevel) | 0);
-    const marked = (hashes[hi]! & keyMask) | level;
-    if (hashes[hi] !== marked) hashes[hi] = marked;
+    const before = hashes[hi]!;
+    const marked = (before & ~maxLevel) | level;
+    if (before === marked) return;
+    hashes[hi] = marked;
+    if (level === maxLevel) this.#exhausted[ownerOf(before)]! += 1;
+    else if ((before & maxLevel) === maxLevel) this.#exhausted[ownerOf(before)]! -= 1;
   }
 
   delete(at: number): void {
@@ -87,22 +121,32 @@ export class CounterTable {
     return false;
   }
 
-  /** Drops the counter of a sample that has used least of its limit; of several, the one nearest to idle. */
-  evictLeastUsed(): boolean {
+  /**
+   * Drops, of a sample of a limit's counters, the one that has used least of it; of several, the one nearest to idle. An
+   * idle counter that is met on the way goes instead, and an exhausted one never does. False where none was found.
+   */
+  evictLeastUsed(owner: number, nowMs: number): boolean {
+    if (this.evictableOf(owner) === 0) return false;
+    this.#moveSome();
     const { numbers, hashes, slots, mask } = this.#arrays;
     let victim = -1;
-    let leastUsed = maxLevel + 1;
+    let leastUsed = maxLevel;
     let soonestMs = Number.POSITIVE_INFINITY;
     let seen = 0;
-    for (let looked = 0; looked < slots && seen < evictionSample; looked++) {
+    for (let looked = 0; looked < slots && looked < longestSearch && seen < evictionSample; looked++) {
       const slot = this.#hand;
       this.#hand = (slot + 1) & mask;
       const at = slot * this.#stride + 1;
       const hi = hashes[2 * at - 1]!;
       if (hi === 0) continue;
-      seen += 1;
-      const used = hi & maxLevel;
       const idleMs = Math.abs(numbers[at]!);
+      if (idleMs <= nowMs) {
+        this.#drop(slot);
+        return true;
+      }
+      const used = hi & maxLevel;
+      if (used === maxLevel || ownerOf(hi) !== owner) continue;
+      seen += 1;
       if (used > leastUsed || (used === leastUsed && idleMs >= soonestMs)) continue;
       leastUsed = used;
       soonestMs = idleMs;
@@ -112,6 +156,18 @@ export class CounterTable {
     this.#budget.evictedLive += 1;
     this.#drop(victim);
     return true;
+  }
+
+  /** Drops what `CounterBudget.evict` would if this were the only table: where bytes are short, no other makes room. */
+  evictWithin(atLeast: number, nowMs: number): boolean {
+    if (this.evictIdle(nowMs)) return true;
+    const largest = findLargest([this], atLeast);
+    return largest !== undefined && this.evictLeastUsed(largest.owner, nowMs);
+  }
+
+  #refuse(): number {
+    this.#budget.refused += 1;
+    return -1;
   }
 
   #findWhileGrowing(lo: number, key: number): number {
@@ -124,20 +180,20 @@ export class CounterTable {
     return this.#moveOne(growing.from, oldAt);
   }
 
-  #makeRoom(nowMs: number): void {
+  /** Begins to move to arrays with more room. False where the bound on bytes does not allow it. */
+  #grow(nowMs: number): boolean {
     while (this.#growing !== undefined) this.#moveSome();
     const from = this.#arrays;
     const slots = this.#idleShare(nowMs) >= 0.5 ? from.slots : from.slots * 2;
     const bytes = slots * this.#stride * 8;
     // While counters move there are two tables; the bound is on the one that remains.
-    if (this.#budget.bytes - from.bytes + bytes > this.#budget.maxBytes) {
-      if (!this.evictIdle(nowMs)) this.evictLeastUsed();
-      return;
-    }
+    const more = bytes - from.bytes;
+    if (more > 0 && !this.#budget.leavesRoom(bytes, more)) return false;
     this.#arrays = createArrays(slots, this.#stride);
-    this.#budget.bytes += bytes - from.bytes;
+    this.#budget.bytes += more;
     this.#growing = { from, idleBeforeMs: nowMs, cursor: 0 };
     this.#hand = 0;
+    return true;
   }
 
   #idleShare(nowMs: number): number {
@@ -163,7 +219,7 @@ export class CounterTable {
       if (from.hashes[2 * at - 1] === 0 || from.numbers[at] === gone) continue;
       if (Math.abs(from.numbers[at]!) > growing.idleBeforeMs) this.#moveOne(from, at);
       else {
-        this.#forget(from.numbers, at);
+        this.#forget(from, at);
         from.numbers[at] = gone;
       }
     }
@@ -186,7 +242,7 @@ export class CounterTable {
     let at = slot * stride + 1;
     while (hashes[2 * at - 1] !== 0) {
       if (Math.abs(numbers[at]!) <= nowMs) {
-        this.#forget(numbers, at);
+        this.#forget(this.#arrays, at);
         break;
       }
       slot = (slot + 1) & mask;
@@ -197,8 +253,11 @@ export class CounterTable {
     return at;
   }
 
-  #forget(numbers: Float64Array, at: number): void {
+  #forget({ numbers, hashes }: TableArrays, at: number): void {
     this.#onDrop?.(numbers, at);
+    const hi = hashes[2 * at - 1]!;
+    this.#held[ownerOf(hi)]! -= 1;
+    if ((hi & maxLevel) === maxLevel) this.#exhausted[ownerOf(hi)]! -= 1;
     this.#count -= 1;
     this.#budget.counters -= 1;
   }
@@ -207,7 +266,7 @@ export class CounterTable {
   #drop(slot: number): void {
     const { hashes, numbers, mask } = this.#arrays;
     const stride = this.#stride;
-    this.#forget(numbers, slot * stride + 1);
+    this.#forget(this.#arrays, slot * stride + 1);
     let gap = slot;
     let next = slot;
     for (;;) {
@@ -231,6 +290,8 @@ export class CounterBudget {
   bytes = 0;
   /** Counters dropped while they still meant something, because there was no room. */
   evictedLive = 0;
+  /** Counters that were not kept, because those that could have made room for them were exhausted. */
+  refused = 0;
   readonly maxCounters: number;
   readonly maxBytes: number;
   readonly #tables: CounterTable[] = [];
@@ -240,39 +301,87 @@ export class CounterBudget {
     this.maxBytes = maxBytes;
   }
 
-  /** Takes a table's counters into account when somebody has to go. */
+  /** Takes a table's counters into account when one has to go. */
   watch(table: CounterTable): CounterTable {
     this.#tables.push(table);
     return table;
   }
 
-  hasRoom(): boolean {
-    return this.counters < this.maxCounters && this.bytes <= this.maxBytes;
+  heldBy(owner: number): number {
+    let held = 0;
+    for (const table of this.#tables) held += table.heldBy(owner);
+    return held;
   }
 
-  /** Drops an idle counter of any table, else a living one of the fullest. */
-  evict(nowMs: number): void {
+  /**
+   * Whether a limit that has so many counters may have one more without another being dropped. None may have more than
+   * eight times the room that it leaves, so there is always some for the others.
+   */
+  hasRoomFor(held: number): boolean {
+    return held < roomFactor * (this.maxCounters - this.counters);
+  }
+
+  /** The same of bytes: whether something that takes so many leaves enough for the others, also with `more` of them. */
+  leavesRoom(bytes: number, more = 0): boolean {
+    return bytes <= roomFactor * (this.maxBytes - this.bytes - more);
+  }
+
+  /**
+   * Drops an idle counter of any table, else one in use: of the limit that has most, if that is at least as many as the
+   * newcomer's limit has, and never an exhausted one. False where there is none such.
+   */
+  evict(atLeast: number, nowMs: number): boolean {
     this.#tables.sort((one, other) => other.count - one.count);
-    for (const table of this.#tables) if (table.count > 0 && table.evictIdle(nowMs)) return;
-    this.#tables[0]?.evictLeastUsed();
+    for (const one of this.#tables) if (one.count > 0 && one.evictIdle(nowMs)) return true;
+    const largest = findLargest(this.#tables, atLeast);
+    return largest?.table.evictLeastUsed(largest.owner, nowMs) ?? false;
   }
 }
 
+/** The limit that has most counters in one of these tables, some of which may be dropped, if it has so many. */
+function findLargest(
+  tables: readonly CounterTable[],
+  atLeast: number,
+): { readonly table: CounterTable; readonly owner: number } | undefined {
+  let largest: { readonly table: CounterTable; readonly owner: number } | undefined;
+  let most = Math.max(atLeast, 1) - 1;
+  for (const table of tables) {
+    if (table.count <= most) continue;
+    for (let owner = 0; owner <= table.highestOwner; owner++) {
+      if (table.heldBy(owner) <= most || table.evictableOf(owner) === 0) continue;
+      most = table.heldBy(owner);
+      largest = { table, owner };
+    }
+  }
+  return largest;
+}
+
+/** Nothing takes more than this many times the room that it leaves. */
+const roomFactor = 8;
 const firstSlots = 1024;
 const maxLoad = 0.8;
+/** The load of a table that may not grow any further, up to which small limits still find room. */
+const fullLoad = 0.9;
 const movedPerCall = 64;
 /** Slots that are looked at for an idle counter before a living one goes, and living ones that are compared then. */
 const idleStretch = 256;
 const evictionSample = 16;
+/** Slots that are looked at for them. The next search goes on where this one stopped. */
+const longestSearch = 1024;
 const idleSample = 512;
 const maxLevel = 15;
-const keyMask = ~maxLevel;
+const ownerShift = 4;
+const keyMask = ~0xfff;
 /** In the first word of an old slot: its counter lives in the new arrays now, or was idle and left behind. */
 const gone = Number.NEGATIVE_INFINITY;
 
-/** The upper half of a hash without its level; 0 marks an empty slot. */
+/** The upper half of a hash without owner and level; 0 marks an empty slot. */
 function keyOf(hi: number): number {
-  return hi & keyMask || maxLevel + 1;
+  return hi & keyMask || ~keyMask + 1;
+}
+
+function ownerOf(hi: number): number {
+  return (hi >>> ownerShift) & (owners - 1);
 }
 
 interface TableArrays {

@@ -4,6 +4,7 @@ import { allowanceOf, epochOf, isLeasable } from "../leases/allowance.ts";
 import { checkLeaseAsk } from "../leases/check-lease-ask.ts";
 import { LeaseLedgers } from "../leases/lease-ledgers.ts";
 import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import { CounterOwners } from "./counter-owners.ts";
 import type {
   CentralCounters,
   LeaseAnswer,
@@ -23,6 +24,7 @@ import { idempotencyConflict } from "./idempotency-conflict.ts";
 import { createOneOutcome } from "./one-outcome.ts";
 import { Receipts, type TakenWindow } from "./receipts.ts";
 import { SteadyClock } from "./steady-clock.ts";
+import { StoreUnavailable } from "./store-unavailable.ts";
 import { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./take-plan.ts";
 import { WindowCounters } from "./window-counters.ts";
 
@@ -41,8 +43,10 @@ export interface MemoryCountersOptions {
 export interface MemoryCountersStats {
   readonly counters: number;
   readonly bytes: number;
-  /** Counters dropped while they still meant something, because the store was full. */
+  /** Counters dropped while they still meant something, because the store was full. None of them was exhausted. */
   readonly evictedLive: number;
+  /** Counters that were not kept, because the store was full of exhausted ones. */
+  readonly refused: number;
   /** How often the clock stepped back, or the wall clock either way, by more than a minute. */
   readonly clockAnomalies: number;
   readonly ids: number;
@@ -55,14 +59,16 @@ const defaultIdTtlMs = 10 * 60 * 1000;
 
 /**
  * Counters in this process's memory: the default store. Idle counters are forgotten, and since an idle counter means
- * the same as an absent one nothing is lost by it. When the store is full, idle counters go first; where none is to be
- * found, the one of a sample that has used least of its limit. Subjects at their limit are the last to be forgotten, so a
- * flood of new ones does not wash them free. Every counter that was lost while it meant something is counted.
+ * the same as an absent one nothing is lost by it. When the store is full, idle counters go first; if none is found, a counter
+ * goes that has used little of its limit, of the limit that has most counters. A subject at its limit is never forgotten before
+ * its time, so a flood of new ones does not set it free. If there is nothing else to forget, the new subject is decided as
+ * if it were counted, but is not, or denied if its policy fails `closed`. Both kinds of loss are counted.
  */
 export class MemoryCounters implements CentralCounters {
   readonly local = true;
   readonly #clock: SteadyClock;
   readonly #budget: CounterBudget;
+  readonly #owners: CounterOwners;
   readonly #windows: WindowCounters;
   /** Until when limits are blocked, by a denial (`block_for`) or by `block`. */
   readonly #blocks: CounterTable;
@@ -78,7 +84,8 @@ export class MemoryCounters implements CentralCounters {
   constructor(options: MemoryCountersOptions = {}) {
     this.#clock = new SteadyClock(options.clock ?? systemClock);
     this.#budget = new CounterBudget(options.maxCounters ?? 4_000_000, options.maxBytes ?? 256 * 1024 * 1024);
-    this.#windows = new WindowCounters(this.#budget);
+    this.#owners = new CounterOwners((owner) => this.#budget.heldBy(owner));
+    this.#windows = new WindowCounters(this.#budget, this.#owners);
     this.#blocks = this.#budget.watch(new CounterTable(1, this.#budget));
     const maxIds = options.maxIds ?? 100_000;
     this.#ids = new ExpiringMap(maxIds);
@@ -93,6 +100,7 @@ export class MemoryCounters implements CentralCounters {
       counters: this.#budget.counters,
       bytes: this.#budget.bytes,
       evictedLive: this.#budget.evictedLive,
+      refused: this.#budget.refused,
       clockAnomalies: this.#clock.anomalies,
       ids: this.#ids.size,
       idsCutShort: this.#ids.cutShort,
@@ -145,7 +153,9 @@ export class MemoryCounters implements CentralCounters {
     one.atMs = this.#clock.originMs + nowMs;
     const lo = this.#lo(window);
     const hi = this.#hi(window);
-    if (this.#windows.takeArrival(window, lo, hi, cost, nowMs, one)) this.#receipts.begin(window, lo, hi);
+    const placing = this.#windows.takeArrival(window, lo, hi, cost, nowMs, one);
+    if (placing === "placed") this.#receipts.begin(window, lo, hi);
+    else if (placing === "no_room" && limit.policy.onFailure === "closed") throw noRoom();
     if (this.#hotKeys !== undefined) this.#note(limit, subject, one.fits !== "now", nowMs);
     return one;
   }
@@ -161,7 +171,7 @@ export class MemoryCounters implements CentralCounters {
     const redeemed = this.#receipts.redeem(receipt, nowMs);
     if (redeemed === undefined) return false;
     let given = false;
-    for (const window of redeemed.windows) if (this.#windows.give(window, nowMs)) given = true;
+    for (const window of redeemed.windows) if (this.#windows.give(window, nowMs, this.#clock.originMs)) given = true;
     // What was given back is not taken any more: a repetition of the request is a new one.
     if (given && redeemed.id !== undefined) this.#ids.delete(redeemed.id);
     return given;
@@ -176,7 +186,7 @@ export class MemoryCounters implements CentralCounters {
         const lo = this.#lo(window);
         const hi = this.#hi(window);
         if (cost < 0) this.#credit(window, lo, hi, -cost, nowMs);
-        else if (this.#windows.charge(window, lo, hi, cost, nowMs, this.#clock.originMs))
+        else if (this.#windows.charge(window, lo, hi, cost, nowMs, this.#clock.originMs) === "placed")
           this.#receipts.begin(window, lo, hi);
       }
     }
@@ -188,7 +198,7 @@ export class MemoryCounters implements CentralCounters {
     for (const { subject, limit } of limits) {
       if (!limit.blockable) continue;
       hashText(subject, this.#subject);
-      this.#markBlocked(limit, nowMs + forMs, nowMs);
+      if (!this.#markBlocked(limit, nowMs + forMs, nowMs)) throw new StoreUnavailable("storage_full");
     }
   }
 
@@ -333,7 +343,17 @@ export class MemoryCounters implements CentralCounters {
         const hi = this.#hi(window);
         const at = this.#windows.find(window, lo, hi);
         const verdict = this.#windows.verdict(window, at, cost, nowMs, this.#clock.originMs);
-        const step: PlanStep = { limit: i, window, lo, hi, at, verdict, blockedMs, newlyBlockedMs: 0 };
+        const step: PlanStep = {
+          limit: i,
+          window,
+          lo,
+          hi,
+          at,
+          placed: false,
+          verdict,
+          blockedMs,
+          newlyBlockedMs: 0,
+        };
         steps.push(step);
         if (!fits(step)) {
           refused ??= new Set();
@@ -350,51 +370,80 @@ export class MemoryCounters implements CentralCounters {
     return at < 0 ? 0 : Math.max(Math.ceil(this.#blocks.numbers[at]! - nowMs), 0);
   }
 
+  /**
+   * Finds room for every counter that a take needs, before anything is taken: a request is not charged in part. Throws if a
+   * policy that fails closed is not given any. False where all of them were there.
+   */
+  #makeRoom(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number): boolean {
+    const { steps } = plan;
+    const takes = ({ limit, window }: PlanStep): boolean => window.charges && isTaken(plan, limits[limit]!.group);
+    if (!steps.some((step) => step.at < 0 && takes(step))) return false;
+    // One counter of this request does not make room for another.
+    for (const step of steps) if (step.at >= 0) this.#windows.hold(step.window, step.at);
+    let closed = false;
+    for (const step of steps) {
+      if (closed || step.at >= 0 || !takes(step)) continue;
+      const { window, lo, hi } = step;
+      step.placed = this.#windows.place(window, lo, hi, nowMs) >= 0;
+      if (step.placed) this.#receipts.begin(window, lo, hi);
+      const { limit, group } = limits[step.limit]!;
+      closed = !step.placed && group === 0 && limit.policy.onFailure === "closed";
+    }
+    for (const { window, lo, hi, at, verdict, placed } of steps) {
+      if (at >= 0) this.#windows.letGo(window, lo, hi, verdict);
+      else if (closed && placed) this.#windows.forget(window, lo, hi);
+    }
+    if (closed) throw noRoom();
+    return true;
+  }
+
   /** Takes every group that fits, noting it in `taken`, and blocks what is denied where its limit says so. */
   #carryOut(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number, taken: TakenWindow[] | undefined): void {
     // Placing a counter may move others: what was found before the first one is looked up again after it.
-    let foundHolds = true;
+    let foundHolds = !this.#makeRoom(limits, plan, nowMs);
     for (const step of plan.steps) {
       const { limit, group, subject, cost } = limits[step.limit]!;
       const { window, lo, hi, verdict } = step;
+      const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
       if (!isTaken(plan, group)) {
-        this.#windows.bringBack(window, foundHolds ? step.at : this.#windows.find(window, lo, hi), nowMs);
+        this.#windows.bringBack(window, at, nowMs);
+        if (at >= 0 && verdict.fits === "later") this.#windows.hold(window, at);
         // Under a denial of what is enforced, shadow groups see nothing.
         if (limit.blockForMs > 0 && (group === 0 || !plan.refused.has(0))) {
           if (this.#block(limit, subject, step, nowMs)) foundHolds = false;
         }
-      } else if (window.charges) {
-        const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
-        if (this.#windows.take(window, lo, hi, at, verdict, cost, nowMs)) {
-          foundHolds = false;
-          this.#receipts.begin(window, lo, hi);
-        }
+      } else if (window.charges && at >= 0) {
+        this.#windows.take(window, at, verdict, cost, nowMs);
         taken?.push({ window, lo, hi, cost, takenMs: nowMs, word0: verdict.word0 });
       }
     }
     this.#windows.trimLogs(nowMs);
   }
 
-  /** A block is begun by a denial that waiting would cure, and not renewed while it runs. True where it was placed. */
+  /** A block is begun by a denial that waiting would cure, and not renewed while it runs. True where it was begun. */
   #block(limit: CompiledLimit, subject: string, step: PlanStep, nowMs: number): boolean {
     if (step.verdict.fits !== "later" || step.blockedMs > 0) return false;
     hashText(subject, this.#subject);
+    if (!this.#markBlocked(limit, nowMs + limit.blockForMs, nowMs)) return false;
     step.newlyBlockedMs = limit.blockForMs;
-    return this.#markBlocked(limit, nowMs + limit.blockForMs, nowMs);
+    return true;
   }
 
   /**
-   * Blocks the subject that was hashed last. An earlier block is never shortened. True where it was placed. The clock never
-   * runs back here, so a block never lasts longer than it was begun for.
+   * Blocks the subject that was hashed last. An earlier block is never shortened. False where there is no room for one. The
+   * clock never runs back here, so a block never lasts longer than it was begun for.
    */
   #markBlocked(limit: CompiledLimit, untilMs: number, nowMs: number): boolean {
     const foundAt = this.#findBlock(limit);
-    const { lo, hi } = this.#subject;
-    const at = foundAt >= 0 ? foundAt : this.#blocks.insert(lo ^ limit.hashLo, hi ^ limit.hashHi, nowMs);
+    const lo = this.#subject.lo ^ limit.hashLo;
+    const hi = this.#subject.hi ^ limit.hashHi;
+    const owner = this.#owners.find(limit.identity, limit.hashLo);
+    const at = foundAt >= 0 ? foundAt : this.#blocks.insert(lo, hi, nowMs, owner);
+    if (at < 0) return false;
     const { numbers } = this.#blocks;
     this.#blocks.setLeft(at, 0);
     numbers[at] = foundAt >= 0 ? Math.max(numbers[at]!, untilMs) : untilMs;
-    return foundAt < 0;
+    return true;
   }
 
   #credit(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number): void {
@@ -408,6 +457,8 @@ interface PlanStep extends LookedAt {
   readonly lo: number;
   readonly hi: number;
   readonly at: number;
+  /** There was none, and now there is. */
+  placed: boolean;
 }
 
 type MemoryPlan = TakePlan<PlanStep>;
@@ -420,3 +471,11 @@ interface Remembered {
 }
 
 const nothingRefused: ReadonlySet<number> = new Set();
+
+let full: StoreUnavailable | undefined;
+
+/** One for all: where memory is full, every check of a new subject needs it, and making it takes longer than deciding. */
+function noRoom(): StoreUnavailable {
+  full ??= new StoreUnavailable("storage_full", undefined, { mayBeDone: false });
+  return full;
+}

@@ -6,13 +6,23 @@ export type StoreUnavailableReason =
   | "storage_unavailable"
   /** They did not answer within the deadline. What was asked of them may have been done all the same. */
   | "storage_timeout"
+  /**
+   * They were not heard within the deadline because this process did not run: it had no turn on a processor, or was busy
+   * with something else. What was asked of them may have been done all the same.
+   */
+  | "process_starved"
   /** Too many checks are waiting for them already. */
-  | "storage_overloaded";
+  | "storage_overloaded"
+  /** They have no room for another subject: what they hold is exhausted, and is not forgotten before its time. */
+  | "storage_full";
 
 const messages: Readonly<Record<StoreUnavailableReason, string>> = {
   storage_unavailable: "the counters cannot be reached; this passes when they are back, so try again in a few seconds",
   storage_timeout: "the counters did not answer within the deadline; what was asked may have been done all the same",
+  process_starved:
+    "this process was short of processor time and could not hear the counters within the deadline; what was asked may have been done all the same",
   storage_overloaded: "too many checks are waiting for the counters; try again when there are fewer",
+  storage_full: "the counters have no room for another subject; raise their bound, or wait until some have ended",
 };
 
 /**

@@ -20,12 +20,16 @@ import {
 import { decideLog, SlidingLog } from "../algorithms/sliding-log.ts";
 import type { WindowVerdict } from "../algorithms/window-verdict.ts";
 import type { CompiledWindow, CounterKind } from "../match/compiled.ts";
+import type { CounterOwners } from "./counter-owners.ts";
 import { type CounterBudget, CounterTable } from "./counter-table.ts";
 import type { Credited, OutstandingWindow } from "./receipts.ts";
 
 /** Bytes of a log beside its entries, and of one entry: estimates that err on the large side. */
 const logBytes = 128;
 const logEntryBytes = 32;
+
+/** Where a counter came from: it was there, it was placed, or there is no room for it and nothing was taken. */
+export type Placing = "found" | "placed" | "no_room";
 
 /**
  * The counters of single windows, each kind in a table of its own. A counter is named by a hash (`lo`, `hi`); its place in
@@ -41,9 +45,12 @@ export class WindowCounters {
   readonly #logTable: CounterTable;
   readonly #logs: (SlidingLog | undefined)[] = [];
   readonly #freeLogs: number[] = [];
+  #logBytes = 0;
+  readonly #owners: CounterOwners;
 
-  constructor(budget: CounterBudget) {
+  constructor(budget: CounterBudget, owners: CounterOwners) {
     this.#budget = budget;
+    this.#owners = owners;
     this.#arrivals = budget.watch(new CounterTable(1, budget));
     this.#counts = budget.watch(new CounterTable(2, budget));
     this.#slidings = budget.watch(new CounterTable(3, budget));
@@ -74,18 +81,42 @@ export class WindowCounters {
     }
   }
 
-  /** Takes what a verdict found to fit. True where a counter was placed, and what was found before no longer holds. */
-  take(
-    window: CompiledWindow,
-    lo: number,
-    hi: number,
-    foundAt: number,
-    verdict: WindowVerdict,
-    cost: number,
-    nowMs: number,
-  ): boolean {
+  /**
+   * Makes room for a counter that was not found. Until it is taken from, it cannot be dropped. Returns −1 if there is no room
+   * for it.
+   */
+  place(window: CompiledWindow, lo: number, hi: number, nowMs: number): number {
     const table = this.#tableOf(window.kind);
-    const at = foundAt >= 0 ? foundAt : this.#place(window.kind, lo, hi, nowMs);
+    if (window.kind === "log" && !this.#hasRoomForLogs()) {
+      this.trimLogs(nowMs);
+      if (!this.#hasRoomForLogs()) {
+        this.#budget.refused += 1;
+        return -1;
+      }
+    }
+    const at = table.insert(lo, hi, nowMs, this.#owners.find(window.identity, window.hashLo));
+    if (at < 0) return -1;
+    table.setLeft(at, 0);
+    table.numbers[at] = Number.POSITIVE_INFINITY;
+    if (window.kind === "log") table.numbers[at + 1] = this.#createLog();
+    return at;
+  }
+
+  /** Keeps a counter from being dropped, because its limit refuses its subject, or because it is about to be taken from. */
+  hold(window: CompiledWindow, at: number): void {
+    this.#tableOf(window.kind).setLeft(at, 0);
+  }
+
+  /** Undoes `hold`. */
+  letGo(window: CompiledWindow, lo: number, hi: number, verdict: WindowVerdict): void {
+    const table = this.#tableOf(window.kind);
+    const at = table.find(lo, hi);
+    if (at >= 0) table.setLeft(at, verdict.remaining / window.capacity);
+  }
+
+  /** Takes what a verdict found to fit, from a counter that was found or placed. */
+  take(window: CompiledWindow, at: number, verdict: WindowVerdict, cost: number, nowMs: number): void {
+    const table = this.#tableOf(window.kind);
     const { numbers } = table;
     table.setLeft(at, verdict.remainingAfter / window.capacity);
     numbers[at] = verdict.word0;
@@ -97,19 +128,22 @@ export class WindowCounters {
         log.add(nowMs, cost, window.perMs);
       });
     }
-    return foundAt < 0;
   }
 
-  /** Decides and takes a window of the arrival kind in one go. True where a counter was placed for it. */
-  takeArrival(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, into: ArrivalTake): boolean {
+  /** Decides and takes a window of the arrival kind in one go. */
+  takeArrival(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, into: ArrivalTake): Placing {
     const table = this.#arrivals;
     const foundAt = table.find(lo, hi);
     const arrivalMs = takeArrival(window, foundAt < 0 ? neverArrived : table.numbers[foundAt]!, cost, nowMs, into);
-    if (arrivalMs === undefined) return false;
-    const at = foundAt < 0 ? table.insert(lo, hi, nowMs) : foundAt;
+    if (arrivalMs === undefined) {
+      if (foundAt >= 0 && into.fits === "later") table.setLeft(foundAt, 0);
+      return "found";
+    }
+    const at = foundAt < 0 ? this.place(window, lo, hi, nowMs) : foundAt;
+    if (at < 0) return "no_room";
     table.setLeft(at, into.remaining / window.capacity);
     table.numbers[at] = arrivalMs;
-    return foundAt < 0;
+    return foundAt < 0 ? "placed" : "found";
   }
 
   /** Brings an arrival back that the limit cannot have left behind. `at` is where the counter was found. */
@@ -119,12 +153,13 @@ export class WindowCounters {
     numbers[at] = broughtBack(window, numbers[at]!, nowMs) ?? numbers[at]!;
   }
 
-  /** Takes unconditionally, into bounded debt where it must. True where a counter was placed for it. */
-  charge(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, originMs: number): boolean {
+  /** Takes unconditionally, into bounded debt where it must. */
+  charge(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, originMs: number): Placing {
     const table = this.#tableOf(window.kind);
     let at = table.find(lo, hi);
     const fresh = at < 0;
-    if (fresh) at = this.#place(window.kind, lo, hi, nowMs);
+    if (fresh) at = this.place(window, lo, hi, nowMs);
+    if (at < 0) return "no_room";
     const { numbers } = table;
     switch (window.kind) {
       case "arrival":
@@ -153,7 +188,7 @@ export class WindowCounters {
     }
     const { remaining } = this.verdict(window, at, 1, nowMs, originMs);
     table.setLeft(at, remaining / window.capacity);
-    return fresh;
+    return fresh ? "placed" : "found";
   }
 
   /** Gives back unconditionally, down to idle. Undefined where there is nothing to give back. */
@@ -177,12 +212,18 @@ export class WindowCounters {
   }
 
   /** Undoes a take. False where its moment has passed, or its counter no longer holds it. */
-  give({ taken, givenSinceMs, noteGiven }: OutstandingWindow, nowMs: number): boolean {
-    const { window, lo, hi, cost, takenMs, word0 } = taken;
+  give(outstanding: OutstandingWindow, nowMs: number, originMs: number): boolean {
+    const { window, lo, hi, word0 } = outstanding.taken;
     const table = this.#tableOf(window.kind);
     const at = table.find(lo, hi);
-    if (at < 0 || nowMs >= word0) return false;
-    const { numbers } = table;
+    if (at < 0 || nowMs >= word0 || !this.#giveAt(outstanding, at, nowMs)) return false;
+    table.setLeft(at, this.verdict(window, at, 1, nowMs, originMs).remaining / window.capacity);
+    return true;
+  }
+
+  #giveAt({ taken, givenSinceMs, noteGiven }: OutstandingWindow, at: number, nowMs: number): boolean {
+    const { window, cost, takenMs, word0 } = taken;
+    const { numbers } = this.#tableOf(window.kind);
     switch (window.kind) {
       case "arrival": {
         const given = giveArrival(window, numbers[at]!, cost, word0 - givenSinceMs, nowMs);
@@ -238,10 +279,13 @@ export class WindowCounters {
 
   /** Logs are the only counters that grow in place: where they outgrow the bound, some of them go. */
   trimLogs(nowMs: number): void {
-    const budget = this.#budget;
-    for (let dropped = 0; dropped < 4 && budget.bytes > budget.maxBytes && this.#logTable.count > 1; dropped++) {
-      if (!this.#logTable.evictIdle(nowMs)) this.#logTable.evictLeastUsed();
+    for (let dropped = 0; dropped < 4 && !this.#hasRoomForLogs() && this.#logTable.count > 1; dropped++) {
+      if (!this.#logTable.evictWithin(0, nowMs)) return;
     }
+  }
+
+  #hasRoomForLogs(): boolean {
+    return this.#budget.leavesRoom(this.#logBytes);
   }
 
   #tableOf(kind: CounterKind): CounterTable {
@@ -255,13 +299,6 @@ export class WindowCounters {
       case "log":
         return this.#logTable;
     }
-  }
-
-  #place(kind: CounterKind, lo: number, hi: number, nowMs: number): number {
-    const table = this.#tableOf(kind);
-    const at = table.insert(lo, hi, nowMs);
-    if (kind === "log") table.numbers[at + 1] = this.#createLog();
-    return at;
   }
 
   #countAt(
@@ -326,7 +363,7 @@ export class WindowCounters {
   #createLog(): number {
     const index = this.#freeLogs.pop() ?? this.#logs.length;
     this.#logs[index] = new SlidingLog();
-    this.#budget.bytes += logBytes;
+    this.#weigh(logBytes);
     return index;
   }
 
@@ -335,14 +372,19 @@ export class WindowCounters {
     const log = this.#logs[index]!;
     const before = log.size;
     change(log);
-    this.#budget.bytes += (log.size - before) * logEntryBytes;
+    this.#weigh((log.size - before) * logEntryBytes);
   }
 
   #forgetLog(index: number): void {
     const log = this.#logs[index];
     if (log === undefined) return;
-    this.#budget.bytes -= logBytes + log.size * logEntryBytes;
+    this.#weigh(-logBytes - log.size * logEntryBytes);
     this.#logs[index] = undefined;
     this.#freeLogs.push(index);
+  }
+
+  #weigh(bytes: number): void {
+    this.#logBytes += bytes;
+    this.#budget.bytes += bytes;
   }
 }

@@ -59,7 +59,9 @@ export function renderProblemBody(decision: Decision, instance?: string): Proble
 const outages: Readonly<Record<StoreUnavailableReason, string>> = {
   storage_unavailable: "The limiter cannot reach its counters",
   storage_timeout: "The limiter's counters do not answer in time",
+  process_starved: "The limiter is short of processor time",
   storage_overloaded: "The limiter's counters have too much to do",
+  storage_full: "The limiter's counters have no room for this caller",
 };
 
 function tellDetail(decision: Decision, waitMs: number | undefined): string {

@@ -81,7 +81,8 @@ export class SubjectStates {
       return;
     }
     const at = foundAt >= 0 ? foundAt : this.#table.insert(this.#hash.lo, this.#hash.hi, seen.nowMs);
-    this.#table.setLeft(at, state === "throttled" ? 0 : 0.5);
+    // Those that are throttled go last, and yet they do go: here nothing is enforced by what is remembered.
+    this.#table.setLeft(at, state === "throttled" ? 0.1 : 0.5);
     const { numbers } = this.#table;
     numbers[at] = seen.nowMs + Math.max(seen.resetAfterMs, 1000);
     numbers[at + 1] = states.indexOf(state);

@@ -36,8 +36,12 @@ const outages: Readonly<Record<StoreUnavailableReason, string>> = {
     "the counters cannot be reached; nothing is wrong with the request, so repeat it in a few seconds",
   storage_timeout:
     "the counters did not answer in time; what was asked may have been done all the same, so repeat it only if that does no harm",
+  process_starved:
+    "this server was too busy to hear its counters in time; what was asked may have been done all the same, so repeat it only if that does no harm",
   storage_overloaded:
     "too many checks are waiting for the counters; nothing is wrong with the request, so repeat it in a few seconds",
+  storage_full:
+    "the counters have no room for another subject; nothing is wrong with the request, so repeat it when others have ended",
 };
 
 const unforeseen = "something went wrong here, not in your request; the server's log has the particulars";

@@ -381,7 +381,9 @@ function createPolicyFigures(policy: string, version: number | undefined): Polic
     degraded: {
       storage_unavailable: { allowed: 0, denied: 0 },
       storage_timeout: { allowed: 0, denied: 0 },
+      process_starved: { allowed: 0, denied: 0 },
       storage_overloaded: { allowed: 0, denied: 0 },
+      storage_full: { allowed: 0, denied: 0 },
       kill_switch: { allowed: 0, denied: 0 },
     },
     shadowDenials: 0,

@@ -2,7 +2,10 @@ import type { MemoryCountersStats } from "sluice";
 import type { Family } from "./exposition.ts";
 
 export interface CounterFigures
-  extends Pick<MemoryCountersStats, "counters" | "bytes" | "evictedLive" | "clockAnomalies" | "ids" | "idsCutShort"> {
+  extends Pick<
+    MemoryCountersStats,
+    "counters" | "bytes" | "evictedLive" | "refused" | "clockAnomalies" | "ids" | "idsCutShort"
+  > {
   readonly maxCounters: number;
 }
 
@@ -23,6 +26,12 @@ export function memoryFamilies(counters: () => CounterFigures): readonly Family[
       "sluice_counters_evicted_total",
       "Counters in use that were forgotten because memory was full.",
       ({ evictedLive }) => evictedLive,
+    ),
+    one(
+      "counter",
+      "sluice_counters_refused_total",
+      "Counters of new subjects that were not kept because memory was full of exhausted ones.",
+      ({ refused }) => refused,
     ),
     one("gauge", "sluice_request_ids", "Request ids remembered.", ({ ids }) => ids),
     one(

@@ -51,7 +51,16 @@ ajv.addSchema(document, "openapi");
 beforeAll(async () => {
   const counters: CounterStore = new MemoryCounters();
   const limiter = createLimiter({ policies, counters });
-  const figures = { counters: 0, bytes: 0, evictedLive: 0, clockAnomalies: 0, ids: 0, idsCutShort: 0, maxCounters: 9 };
+  const figures = {
+    counters: 0,
+    bytes: 0,
+    evictedLive: 0,
+    refused: 0,
+    clockAnomalies: 0,
+    ids: 0,
+    idsCutShort: 0,
+    maxCounters: 9,
+  };
   const metrics = createMetrics({ version: "1", sources: { counters: () => figures, generation: () => 1 } });
   const decide = createDecide({ limiter, metrics });
   const context: HttpContext = {

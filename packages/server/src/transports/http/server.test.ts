@@ -56,6 +56,7 @@ beforeAll(async () => {
         counters: 0,
         bytes: 0,
         evictedLive: 0,
+        refused: 0,
         clockAnomalies: 0,
         idsCutShort: 0,
         ids: 0,
