@@ -16,6 +16,8 @@ const policies = {
 };
 
 const generous = { id: "user", limits: [{ by: ["user"], windows: "1000/h" }], on_failure: "open" };
+/** On a busy machine this process may be the one that is late. */
+const lateReason = /^(storage_timeout|process_starved)$/;
 
 const stepArbitrary = fc.record({
   waitMs: fc.constantFrom(0, 0, 100, 1_000, 4_000),
@@ -122,9 +124,9 @@ describe("a caller's deadline", () => {
     try {
       await counters.connected();
       proxy.delayMs = 150;
-      for (let i = 0; i < 8; i++) expect((await impatient()).degraded).toBe("storage_timeout");
+      for (let i = 0; i < 8; i++) expect((await impatient()).degraded).toMatch(lateReason);
       const [patient, ...others] = await Promise.all([limiter.check(request), impatient(), impatient()]);
-      expect(others.map(({ degraded }) => degraded)).toEqual(["storage_timeout", "storage_timeout"]);
+      for (const { degraded } of others) expect(degraded).toMatch(lateReason);
       expect(patient.degraded).toBeUndefined();
       expect(counters.stats.shards.map(({ breaker }) => breaker)).toEqual(["closed"]);
       // Who travels with somebody impatient to a server that stands still need not travel again.
@@ -149,9 +151,9 @@ describe("a caller's deadline", () => {
     try {
       await counters.connected();
       proxy.blackhole();
-      const late = { allowed: true, degraded: "storage_timeout" };
+      const answered = { allowed: true, degraded: expect.stringMatching(lateReason) };
       const deadlineMs = 30;
-      expect(await limiter.check({ ...request, deadlineMs })).toMatchObject(late);
+      expect(await limiter.check({ ...request, deadlineMs })).toMatchObject(answered);
       expect(await limiter.peek({ ...request, deadlineMs })).toMatchObject({ degraded: expect.anything() });
       expect(await limiter.check({ ...request, deadlineMs, id: "x" })).toMatchObject({ degraded: expect.anything() });
       expect(await limiter.checkTogether([request], { deadlineMs })).toMatchObject([{ degraded: expect.anything() }]);

@@ -435,10 +435,12 @@ describe("leases over a line that loses or delays", () => {
   it("are heard of although the answer comes after the deadline of checks", async () => {
     // The breaker is none of this test's business.
     const breaker = { failuresInARow: 1e9, minCalls: 1e9 };
-    const store = await open(proxy.url, { deadlineMs: 200, breaker });
+    const store = await open(proxy.url, { deadlineMs: 50, breaker });
     await lease(store, {});
-    proxy.delayMs = 500;
-    const { timeouts } = store.stats;
+    proxy.delayMs = 700;
+    // On a busy machine this process may be the one that is late.
+    const late = (): number => store.stats.timeouts + store.stats.starved;
+    const lateBefore = late();
     const calls = store.stats.calls;
     const [answer, check] = await Promise.all([
       lease(store, { want: 40 }),
@@ -446,7 +448,7 @@ describe("leases over a line that loses or delays", () => {
     ]);
     expect(answer.granted).toBe(40);
     expect(check).toMatchObject({ code: "store_unavailable" });
-    expect([store.stats.timeouts - timeouts, store.stats.calls - calls]).toEqual([1, 2]);
+    expect([late() - lateBefore, store.stats.calls - calls]).toEqual([1, 2]);
   });
 
   it("are carried out although the server comes to them after their policy's deadline, because they are still heard of", async () => {

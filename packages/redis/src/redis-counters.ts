@@ -16,7 +16,7 @@ import {
   type TakeOptions,
   type WindowReading,
 } from "sluice";
-import { checkLeaseAsk, outcomesOf, wholeAnswer } from "sluice/store";
+import { checkLeaseAsk, mostExcusedMs, outcomesOf, Stalls, wholeAnswer, whyLate } from "sluice/store";
 import { outcomesBefore, readingsOf } from "./ask/decode-reply.ts";
 import { blockKey, type Call, encodeGiveBack, mostPerCall } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
@@ -29,6 +29,7 @@ import {
   type Held,
   type Question,
 } from "./ask/question.ts";
+import { RunDelay } from "./ask/run-delay.ts";
 import { callScript } from "./ask/script-calls.ts";
 import { codeOf, kindNumber } from "./ask/window-code.ts";
 import { openTopology } from "./open-topology.ts";
@@ -69,6 +70,8 @@ interface Sites {
 }
 
 export interface RedisCountersStats extends Readonly<AskCounts> {
+  /** How long this process did not run although a question was to be sent or given up, as far as that was noticed. */
+  readonly stalledMs: number;
   /** Questions that wait for their turn, and calls on their way. */
   readonly waiting: number;
   readonly inFlight: number;
@@ -106,12 +109,15 @@ export class RedisCounters implements CentralCounters {
     questions: 0,
     failedCalls: 0,
     timeouts: 0,
+    starved: 0,
     retries: 0,
     loads: 0,
     foreign: 0,
     healed: 0,
     moves: 0,
   };
+  readonly #stalls = new Stalls();
+  readonly #runDelay = new RunDelay();
   readonly #deniers = new LastDeniers();
   readonly #draining = new Set<Site>();
   readonly #servers: RedisServers;
@@ -141,6 +147,7 @@ export class RedisCounters implements CentralCounters {
     const queues = [main, ...cells.map(({ site }) => site)].map((site) => site?.queue ?? { waiting: 0, inFlight: 0 });
     return {
       ...this.#counts,
+      stalledMs: this.#stalls.totalMs,
       waiting: queues.reduce((sum, queue) => sum + queue.waiting, 0),
       inFlight: queues.reduce((sum, queue) => sum + queue.inFlight, 0),
       shards: [...shards, ...ofCells],
@@ -351,6 +358,8 @@ export class RedisCounters implements CentralCounters {
       maxInFlight,
       maxWaiting,
       counts: this.#counts,
+      stalls: this.#stalls,
+      runDelay: this.#runDelay,
       nowMs: () => performance.now(),
       onEvent: (event) => this.#options.onEvent?.(event),
       tune: this.#options.tune,
@@ -399,11 +408,15 @@ export class RedisCounters implements CentralCounters {
     budgetMs: number,
     waitMs: number,
   ): Promise<TakeAnswer> {
-    const expiresMs = performance.now() + waitMs;
+    const startMs = performance.now();
+    const stalledBeforeMs = this.#stalls.totalMs;
+    // Time during which this process did not run moves the deadline of the whole as it does that of a part.
+    const excusedMs = (): number => Math.min(this.#stalls.totalMs - stalledBeforeMs, mostExcusedMs);
+    const expiresMs = (): number => startMs + waitMs + excusedMs();
     const wantsReceipt = options?.receipt === true;
     const ask = (part: Part, asked: Question): Promise<Answer> => {
-      const leftMs = expiresMs - performance.now();
-      if (leftMs <= 0) throw new StoreUnavailable("storage_timeout");
+      const leftMs = expiresMs() - performance.now();
+      if (leftMs <= 0) throw new StoreUnavailable(whyLate({ excusedMs: excusedMs(), patienceMs: waitMs }));
       return part.lane.lane.ask(asked, leftMs + budgetMs - waitMs, leftMs);
     };
     const { answer, held } = await takeAcross(
@@ -430,7 +443,7 @@ export class RedisCounters implements CentralCounters {
           // A part that cannot be given back stays charged; the request was denied or failed all the same. It is gone on with
           // beyond the deadline, and its caller answered at it.
           const giving = (held === undefined ? this.#giveOne(whole!) : this.#giveHeld(part, held)).catch(() => false);
-          const leftMs = Math.max(expiresMs - performance.now(), 1);
+          const leftMs = Math.max(expiresMs() - performance.now(), 1);
           await within(giving, leftMs).catch(() => false);
         },
       },

@@ -1,7 +1,9 @@
 import { type CircuitBreakerOptions, type CircuitState, type ResolvedLimit, StoreUnavailable } from "sluice";
+import type { Stalls } from "sluice/store";
 import { breakerIsOpen, GuardedShard, type NowMs } from "./ask/guarded-shard.ts";
 import { type AskCounts, Lane, type ScriptTuning } from "./ask/lane.ts";
 import { nothingAsked, ofItsOwn } from "./ask/nothing-asked.ts";
+import type { RunDelay } from "./ask/run-delay.ts";
 import type { ShardFigures } from "./ask/shard-figures.ts";
 import { errorFrom } from "./connect/redis-connection.ts";
 import { createKeyNames, type KeyNames } from "./place/key-names.ts";
@@ -28,6 +30,8 @@ export interface SiteOptions {
   readonly maxInFlight: number;
   readonly maxWaiting: number;
   readonly counts: AskCounts;
+  readonly stalls: Stalls;
+  readonly runDelay: RunDelay;
   readonly nowMs: NowMs;
   readonly onEvent: (event: RedisEvent) => void;
   readonly tune?: ScriptTuning | undefined;
@@ -218,7 +222,7 @@ export class Site {
   }
 
   #createLane({ tag, slot }: LaneTag, index: number): PlacedLane {
-    const { prefix, maxCallWeight, maxInFlight, maxWaiting, nowMs, counts, tune } = this.#options;
+    const { prefix, maxCallWeight, maxInFlight, maxWaiting, nowMs, stalls, runDelay, counts, tune } = this.#options;
     const names = createKeyNames(`${prefix}${tag}`);
     let guard: GuardedShard | undefined;
     const lane = new Lane({
@@ -236,6 +240,8 @@ export class Site {
       maxInFlight,
       maxWaiting,
       nowMs,
+      stalls,
+      runDelay,
       counts,
       onSuspect: () => this.#topology.suspect(),
       onFailure: (shard, error) => this.#options.onEvent({ kind: "failed", shard, error: errorFrom(error) }),

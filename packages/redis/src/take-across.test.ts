@@ -158,7 +158,10 @@ describe("a request across places", () => {
       const store = await open(proxy.url, 60_000);
       proxy.delayMs = 100;
       for (let i = 0; i < 8; i++)
-        await expect(store.take(asked, { deadlineMs: 2 })).rejects.toMatchObject({ reason: "storage_timeout" });
+        await expect(store.take(asked, { deadlineMs: 2 })).rejects.toMatchObject({
+          // On a busy machine this process may be the one that is late.
+          reason: expect.stringMatching(/storage_timeout|process_starved/),
+        });
       expect(store.stats.shards.map(({ breaker }) => breaker)).toEqual(["closed", "closed"]);
     } finally {
       await proxy.close();

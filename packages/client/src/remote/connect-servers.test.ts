@@ -454,7 +454,7 @@ describe("while no server can be asked", () => {
     const { checks, flushed, time, limiter } = setUp();
     void checks(["first"]);
     await flushed();
-    for (let turn = 0; turn < 50; turn++) {
+    for (let turn = 0; turn < 150; turn++) {
       void checks([`u${turn}`]);
       time.clock.advance(10);
       await flushed();

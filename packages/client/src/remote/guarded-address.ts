@@ -115,6 +115,11 @@ export class GuardedAddress {
     return this.#exchange.send(kind, questions);
   }
 
+  /** Whether it has answered a batch lately. */
+  get isHeard(): boolean {
+    return this.#breaker.isHeard(this.#options.time.clock.nowMs());
+  }
+
   succeed(generation: number): void {
     this.#breaker.succeed(this.#options.time.clock.nowMs(), generation);
   }

@@ -1,4 +1,5 @@
 import type { SluiceError, StoreUnavailableReason } from "sluice";
+import { excuse, isStarved, Stalls, whyLate } from "sluice/store";
 import {
   type AnswerValue,
   ExchangeError,
@@ -29,8 +30,9 @@ export interface Unanswered {
 interface Pending {
   readonly question: Question;
   readonly characters: number;
-  readonly budgetMs: number;
+  readonly patienceMs: number;
   readonly settle: (outcome: Outcome) => void;
+  readonly startMs: number;
   expiresMs: number;
   /** When it is asked once more, of somebody else; never where that could charge twice. */
   retryMs: number;
@@ -52,7 +54,8 @@ interface Flight {
   readonly pendings: readonly Pending[];
   readonly patienceMs: number;
   readonly sending: Sending;
-  dueMs: number;
+  readonly startMs: number;
+  expiresMs: number;
   excusedMs: number;
   /** It went unanswered for too long: its address was told, though who has the patience still listens. */
   overdue: boolean;
@@ -80,8 +83,6 @@ export interface LineStats {
 const serverShare = 0.8;
 /** The first attempt gets this share of the time, where another one may follow. */
 const firstAttempt = 0.6;
-/** A timer that comes this late was held up by this process. */
-const stallMs = 4;
 const mostRepeats = 20;
 
 /**
@@ -106,7 +107,7 @@ export class QuestionLine {
   #flushAskedMs = 0;
   #callOff: (() => void) | undefined;
   #timerDueMs = 0;
-  #excusedMs = 0;
+  readonly #stalls = new Stalls();
   #looking = false;
   #closed = false;
   #sent = 0;
@@ -147,8 +148,9 @@ export class QuestionLine {
     this.#push({
       question,
       characters: charactersOf(question),
-      budgetMs,
+      patienceMs: budgetMs,
       settle,
+      startMs: nowMs,
       expiresMs: nowMs + budgetMs,
       retryMs: repeatable ? nowMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
       excusedMs: 0,
@@ -289,14 +291,14 @@ export class QuestionLine {
       pending.sentTo = address;
       pending.waits = false;
       pending.inFlight += 1;
-      leastBudgetMs = Math.min(leastBudgetMs, pending.budgetMs);
+      leastBudgetMs = Math.min(leastBudgetMs, pending.patienceMs);
       const withinMs = Math.max(1, Math.floor((pending.expiresMs - nowMs) * serverShare));
       return { question: pending.question, withinMs };
     });
     const { generation } = address;
     const sending = address.send(kind, questions);
     const patienceMs = Math.max(leastBudgetMs, this.#patienceMs);
-    const dueMs = nowMs + patienceMs;
+    const expiresMs = nowMs + patienceMs;
     const flight: Flight = {
       address,
       generation,
@@ -304,7 +306,8 @@ export class QuestionLine {
       pendings,
       patienceMs,
       sending,
-      dueMs,
+      startMs: nowMs,
+      expiresMs,
       excusedMs: 0,
       overdue: false,
     };
@@ -313,7 +316,7 @@ export class QuestionLine {
     address.unanswered += pendings.length;
     this.#sent += pendings.length;
     this.#batches += 1;
-    this.#watch(dueMs, nowMs);
+    this.#watch(expiresMs, nowMs);
     sending.replies.then(
       (replies) => this.#answer(flight, replies),
       (error: unknown) => this.#fail(flight, error),
@@ -381,22 +384,16 @@ export class QuestionLine {
     this.wake();
   }
 
-  /** What should have happened then happens only now: this process stood still, and nobody else is to blame for that. */
-  #excuse(sinceMs: number): void {
+  /** What was due happens only now: if that is late, this process did not run, and the server is not to blame for it. */
+  #excuse(dueMs: number): void {
     const nowMs = this.#time.clock.nowMs();
-    const stalledMs = nowMs - Math.max(sinceMs, this.#excusedMs);
-    if (stalledMs <= stallMs) return;
-    this.#excusedMs = nowMs;
-    for (const flight of this.#flights) {
-      const excusedMs = Math.min(stalledMs, flight.patienceMs - flight.excusedMs);
-      flight.excusedMs += excusedMs;
-      flight.dueMs += excusedMs;
-    }
+    const sinceMs = this.#stalls.note(dueMs, nowMs);
+    if (sinceMs === undefined) return;
+    for (const flight of this.#flights) flight.expiresMs += excuse(flight, sinceMs, nowMs);
     for (const pending of new Set(this.#open())) {
-      const excusedMs = Math.min(stalledMs, pending.budgetMs - pending.excusedMs);
-      pending.excusedMs += excusedMs;
-      pending.expiresMs += excusedMs;
-      pending.retryMs += excusedMs;
+      const movedMs = excuse(pending, sinceMs, nowMs);
+      pending.expiresMs += movedMs;
+      pending.retryMs += movedMs;
     }
   }
 
@@ -415,24 +412,27 @@ export class QuestionLine {
     this.#callOff = this.#time.schedule(Math.max(dueMs - nowMs, 1), () => {
       this.#callOff = undefined;
       this.#excuse(this.#timerDueMs);
-      // Answers that have arrived while this process was busy are read before anybody is given up.
+      // Answers that have arrived by now are read before a question is given up for want of one.
       if (this.#looking) return;
       this.#looking = true;
+      const readFromMs = this.#time.clock.nowMs();
       this.#time.soon(() => {
         this.#looking = false;
-        if (!this.#closed) this.#expire();
+        if (this.#closed) return;
+        this.#excuse(readFromMs);
+        this.#expire(readFromMs);
       });
     });
   }
 
-  #expire(): void {
-    const nowMs = this.#time.clock.nowMs();
+  /** Gives up what was due at that moment, whose answers have been looked for since. */
+  #expire(nowMs: number): void {
     const repeated: Pending[] = [];
     let nextMs = Number.POSITIVE_INFINITY;
     for (const pending of this.#open()) {
       if (pending.settled) continue;
       if (pending.expiresMs <= nowMs) {
-        this.#settle(pending, timeout);
+        this.#settle(pending, { kind: "unanswered", reason: whyLate(pending), mayBeDone: true });
         continue;
       }
       if (pending.retryMs <= nowMs) {
@@ -443,15 +443,15 @@ export class QuestionLine {
     }
     this.#forgetSettled();
     for (const flight of this.#flights) {
-      if (!flight.overdue && flight.dueMs <= nowMs) this.#giveUp(flight);
-      if (!flight.overdue) nextMs = Math.min(nextMs, flight.dueMs);
+      if (!flight.overdue && flight.expiresMs <= nowMs) this.#giveUp(flight);
+      if (!flight.overdue) nextMs = Math.min(nextMs, flight.expiresMs);
       else if (flight.pendings.every(({ settled }) => settled)) {
         flight.sending.abandon();
         this.#land(flight);
       }
     }
     for (const pending of repeated) this.#again(pending);
-    if (nextMs < Number.POSITIVE_INFINITY) this.#watch(nextMs, nowMs);
+    if (nextMs < Number.POSITIVE_INFINITY) this.#watch(nextMs, this.#time.clock.nowMs());
   }
 
   #forgetSettled(): void {
@@ -468,14 +468,14 @@ export class QuestionLine {
   #giveUp(flight: Flight): void {
     flight.overdue = true;
     flight.address.inFlight[flight.kind] -= 1;
-    flight.address.fail(flight.generation);
+    // A server that answers others is not to blame for what this process missed.
+    if (!isStarved(flight) || !flight.address.isHeard) flight.address.fail(flight.generation);
     this.wake();
   }
 }
 
 const unavailable: Unanswered = { kind: "unanswered", reason: "storage_unavailable", mayBeDone: false };
 const lost: Unanswered = { ...unavailable, mayBeDone: true };
-const timeout: Unanswered = { kind: "unanswered", reason: "storage_timeout", mayBeDone: true };
 const overloaded: Unanswered = { kind: "unanswered", reason: "storage_overloaded", mayBeDone: false };
 
 /** Whether somebody else has it, or is about to, who may still answer. */
@@ -501,11 +501,11 @@ function charactersOf(question: Question): number {
 const groupNames = new Map<QuestionKind, readonly string[]>();
 
 /** Budgets of one group differ by less than a factor of two. */
-function groupOf({ question: { kind }, budgetMs }: Pending): string {
+function groupOf({ question: { kind }, patienceMs }: Pending): string {
   let names = groupNames.get(kind);
   if (names === undefined) {
     names = Array.from({ length: 32 }, (_, i) => `${kind} ${i}`);
     groupNames.set(kind, names);
   }
-  return names[31 - Math.clz32(budgetMs)] ?? kind;
+  return names[31 - Math.clz32(patienceMs)] ?? kind;
 }

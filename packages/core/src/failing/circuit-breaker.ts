@@ -20,6 +20,7 @@ export interface CircuitBreakerOptions {
 
 /** The stretch of time that the share is taken over moves on in so many steps. */
 const buckets = 30;
+const heardWithinMs = 2000;
 
 /**
  * Keeps callers from waiting for something that does not answer. It counts calls, whatever number of checks each carries,
@@ -62,6 +63,7 @@ export class CircuitBreaker {
   #slot = 0;
   #calls = 0;
   #failures = 0;
+  #succeededMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: CircuitBreakerOptions = {}) {
     this.#failuresInARow = options.failuresInARow ?? 5;
@@ -94,7 +96,13 @@ export class CircuitBreaker {
     return "probe";
   }
 
+  /** Whether a call has succeeded within the last two seconds. One that failed by no fault of theirs need not be told then. */
+  isHeard(nowMs: number): boolean {
+    return nowMs - this.#succeededMs < heardWithinMs;
+  }
+
   succeed(nowMs: number, generation: number): void {
+    this.#succeededMs = nowMs;
     if (generation !== this.#generation) return;
     if (this.#state === "closed") {
       this.#inARow = 0;

@@ -23,8 +23,8 @@ export class GuardedShard {
   #timer: NodeJS.Timeout | undefined;
   /** Since when an answer to `measure` is missing. */
   #measuringMs: number | undefined;
-  /** When the breaker left closed; undefined while it is. */
   #connections = 0;
+  /** When the breaker left closed; undefined while it is. */
   #openedMs: number | undefined;
   #closed = false;
 
@@ -72,6 +72,11 @@ export class GuardedShard {
   /** What calls settle under. */
   get generation(): number {
     return this.#breaker.generation;
+  }
+
+  /** Whether it has answered a call lately. */
+  get isHeard(): boolean {
+    return this.#breaker.isHeard(this.#nowMs());
   }
 
   succeed(generation: number): void {

@@ -1,5 +1,5 @@
-import { type OneOutcome, StoreUnavailable } from "sluice";
-import { createOneOutcome, idempotencyConflict } from "sluice/store";
+import { type OneOutcome, StoreUnavailable, type StoreUnavailableReason } from "sluice";
+import { createOneOutcome, excuse, idempotencyConflict, isStarved, Stalls, whyLate } from "sluice/store";
 import type { KeyNames } from "../place/key-names.ts";
 import { type Script, scripts } from "../scripts.generated.ts";
 import { decodeLeases } from "./decode-lease.ts";
@@ -29,6 +29,7 @@ import {
   type Reply,
   weightOf,
 } from "./question.ts";
+import type { RunDelay } from "./run-delay.ts";
 import { callScript } from "./script-calls.ts";
 import { callFailureOf, countAnswer } from "./shard-figures.ts";
 import { WaitingLine } from "./waiting-line.ts";
@@ -41,6 +42,8 @@ export interface AskCounts {
   failedCalls: number;
   /** Questions that were not answered in time, but for leases, which nobody waits for. */
   timeouts: number;
+  /** The same, because this process did not run meanwhile. */
+  starved: number;
   /** Questions sent a second time, because that could not charge twice. */
   retries: number;
   /** Scripts sent in full, because a server did not know their digest. */
@@ -65,6 +68,9 @@ export interface LaneOptions {
   /** Questions that wait at most; further ones are turned away. */
   readonly maxWaiting: number;
   readonly nowMs: NowMs;
+  /** Of all lanes together. */
+  readonly stalls: Stalls;
+  readonly runDelay: RunDelay;
   readonly counts: AskCounts;
   /** A call failed in a way that a look at the topology may cure. */
   readonly onSuspect: () => void;
@@ -86,7 +92,9 @@ interface Flight {
   readonly generation: number;
   /** How long it may go unanswered, the shortest budget of its questions, and until when that is. */
   readonly patienceMs: number;
-  dueMs: number;
+  readonly startMs: number;
+  excusedMs: number;
+  expiresMs: number;
   /** It went unanswered for too long: its room is free again, though who has the patience still listens. */
   overdue: boolean;
 }
@@ -95,8 +103,6 @@ interface Flight {
 const firstAttempt = 0.6;
 /** How many questions of one slice go before the next slice has its turn. */
 const perTurn = 8;
-/** A timer that comes this late was held up by this process. */
-const stallMs = 4;
 const mostRepeats = 20;
 
 /**
@@ -116,8 +122,7 @@ export class Lane {
   #hasLeft = false;
   #timer: NodeJS.Timeout | undefined;
   #timerDueMs = 0;
-  /** Stalls up to here are accounted for. */
-  #excusedMs = 0;
+  readonly #stalls = new Stalls();
   #look: NodeJS.Immediate | undefined;
 
   constructor(options: LaneOptions) {
@@ -237,19 +242,19 @@ export class Lane {
     this.#send();
   }
 
-  /** What should have happened then happens only now: this process stood still, and nobody else is to blame for that. */
-  #excuse(sinceMs: number): void {
+  /** What was due happens only now: if that is late, this process did not run, and the server is not to blame for it. */
+  #excuse(dueMs: number): void {
     const nowMs = this.#options.nowMs();
-    const stalledMs = nowMs - Math.max(sinceMs, this.#excusedMs);
-    if (stalledMs <= stallMs) return;
-    this.#excusedMs = nowMs;
-    for (const flight of this.#flights) flight.dueMs += Math.min(stalledMs, flight.patienceMs);
+    const delayMs = this.#options.runDelay.totalMs(nowMs);
+    this.#options.stalls.note(dueMs, nowMs, delayMs);
+    const sinceMs = this.#stalls.note(dueMs, nowMs, delayMs);
+    if (sinceMs === undefined) return;
+    for (const flight of this.#flights) flight.expiresMs += excuse(flight, sinceMs, nowMs);
     for (const pending of new Set(this.#open())) {
-      const excusedMs = Math.min(stalledMs, pending.patienceMs - pending.excusedMs);
-      pending.excusedMs += excusedMs;
-      pending.expiresMs += excusedMs;
-      pending.lateMs += excusedMs;
-      pending.retryMs += excusedMs;
+      const movedMs = excuse(pending, sinceMs, nowMs);
+      pending.expiresMs += movedMs;
+      pending.lateMs += movedMs;
+      pending.retryMs += movedMs;
     }
   }
 
@@ -292,11 +297,21 @@ export class Lane {
       lateMs = Math.min(lateMs, pending.lateMs);
       pending.sent = true;
     }
-    const dueMs = sentMs + patienceMs;
-    const flight: Flight = { pendings, shard, generation: shard.generation, patienceMs, dueMs, overdue: false };
+    const expiresMs = sentMs + patienceMs;
+    const { generation } = shard;
+    const flight: Flight = {
+      pendings,
+      shard,
+      generation,
+      patienceMs,
+      startMs: sentMs,
+      excusedMs: 0,
+      expiresMs,
+      overdue: false,
+    };
     this.#flights.push(flight);
     this.#inFlight += 1;
-    this.#watch(dueMs, sentMs);
+    this.#watch(expiresMs, sentMs);
     counts.calls += 1;
     counts.questions += pendings.length;
     shard.figures.calls += 1;
@@ -361,7 +376,7 @@ export class Lane {
       pending.repeats += 1;
       const untilMs = Math.min(pending.expiresMs, pending.lateMs);
       if (pending.repeats <= mostRepeats && nowMs < untilMs) repeated.push(pending);
-      else this.#giveUp(pending, new StoreUnavailable("storage_timeout", undefined, { mayBeDone: pending.retried }));
+      else this.#giveUp(pending, new StoreUnavailable(whyLate(pending), undefined, { mayBeDone: pending.retried }));
     }
     this.#waiting.pushFirst(repeated);
   }
@@ -414,8 +429,11 @@ export class Lane {
     flight.overdue = true;
     this.#inFlight -= 1;
     this.#options.counts.failedCalls += 1;
-    flight.shard.figures.failures.timeout += 1;
-    flight.shard.fail(flight.generation);
+    const { shard, generation } = flight;
+    const starved = isStarved(flight);
+    shard.figures.failures[starved ? "starved" : "timeout"] += 1;
+    // A server that answers others is not to blame for what this process missed.
+    if (!starved || !shard.isHeard) shard.fail(generation);
     if (this.#waiting.length > 0) this.#flushSoon(this.#options.nowMs());
   }
 
@@ -430,29 +448,32 @@ export class Lane {
       () => {
         this.#timer = undefined;
         this.#excuse(this.#timerDueMs);
-        // Answers that have arrived while this process was busy are read before anybody is given up.
+        // Answers that have arrived by now are read before a question is given up for want of one.
+        const readFromMs = this.#options.nowMs();
         this.#look ??= setImmediate(() => {
           this.#look = undefined;
-          this.#expire();
+          this.#excuse(readFromMs);
+          this.#expire(readFromMs);
         });
       },
       Math.max(dueMs - nowMs, 1),
     );
   }
 
-  #expire(): void {
+  /** Gives up what was due at that moment, whose answers have been looked for since. */
+  #expire(now: number): void {
     const { counts, nowMs } = this.#options;
-    const now = nowMs();
     const repeated: Pending[] = [];
     let nextMs = Number.POSITIVE_INFINITY;
     // One for all that are late together: an error costs more than the check that it ends.
-    let timeout: StoreUnavailable | undefined;
+    const errors: Partial<Record<StoreUnavailableReason, StoreUnavailable>> = {};
     for (const pending of this.#open()) {
       if (pending.settled) continue;
       if (pending.expiresMs <= now) {
-        if (pending.question.operation !== "lease") counts.timeouts += 1;
-        timeout ??= new StoreUnavailable("storage_timeout");
-        this.#giveUp(pending, timeout);
+        const why = whyLate(pending);
+        if (pending.question.operation !== "lease") counts[why === "process_starved" ? "starved" : "timeouts"] += 1;
+        errors[why] ??= new StoreUnavailable(why);
+        this.#giveUp(pending, errors[why]);
         continue;
       }
       if (pending.retryMs <= now) {
@@ -465,8 +486,8 @@ export class Lane {
       nextMs = Math.min(nextMs, pending.expiresMs, pending.retryMs);
     }
     for (const flight of this.#flights) {
-      if (!flight.overdue && flight.dueMs <= now) this.#giveUpFlight(flight);
-      if (!flight.overdue) nextMs = Math.min(nextMs, flight.dueMs);
+      if (!flight.overdue && flight.expiresMs <= now) this.#giveUpFlight(flight);
+      if (!flight.overdue) nextMs = Math.min(nextMs, flight.expiresMs);
     }
     this.#flights = this.#flights.filter(
       ({ overdue, pendings }) => !overdue || pendings.some(({ settled }) => !settled),

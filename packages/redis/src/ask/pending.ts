@@ -6,7 +6,8 @@ export class Pending {
   readonly weight: number;
   readonly budgetMs: number;
   readonly patienceMs: number;
-  /** When it is given up. Moves only by stalls of this very process, and by no more than its patience once more. */
+  readonly startMs: number;
+  /** When it is given up. Moves only by the time that this process does not run meanwhile, a second at most. */
   expiresMs: number;
   /** Until when the server may still carry it out; moves with it. */
   lateMs: number;
@@ -39,6 +40,7 @@ export class Pending {
     this.weight = weight;
     this.budgetMs = budgetMs;
     this.patienceMs = patienceMs;
+    this.startMs = startMs;
     this.expiresMs = startMs + patienceMs;
     this.lateMs = startMs + Math.max(budgetMs, patienceMs);
     this.retryMs = retryMs;

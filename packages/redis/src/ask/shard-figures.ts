@@ -5,6 +5,8 @@ export const callBoundsMs: readonly number[] = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 2
 export const callFailures = [
   /** Nobody waits for the answer any more. */
   "timeout",
+  /** The same, while this process did not run for as long: that says nothing of the server. */
+  "starved",
   /** The connection was lost under it, or there was none. */
   "connection",
   /** The server wants another user or password, or the user may not do this. */
@@ -37,7 +39,7 @@ export interface ShardFigures {
 export function createShardFigures(): ShardFigures {
   return {
     calls: 0,
-    failures: { timeout: 0, connection: 0, access: 0, passing: 0, memory: 0, script: 0, reply: 0 },
+    failures: { timeout: 0, starved: 0, connection: 0, access: 0, passing: 0, memory: 0, script: 0, reply: 0 },
     durations: new Float64Array(callBoundsMs.length + 1),
     durationsSumMs: 0,
     breakerOpened: 0,

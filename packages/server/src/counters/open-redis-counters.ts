@@ -69,6 +69,7 @@ export async function openRedisCounters(
       looks += 1;
       if (looks % measureEvery === 0) store.measure();
       tellOfTimeouts();
+      tellOfStarvation();
       traceShards();
       if (!everReady) tellOfPatience();
       await inspectNewShards();
@@ -77,6 +78,19 @@ export async function openRedisCounters(
     } finally {
       looking = false;
     }
+  }
+
+  let starvedTold = 0;
+  let starvedToldMs = -Infinity;
+  function tellOfStarvation(): void {
+    const { starved, stalledMs } = store.stats;
+    if (starved === starvedTold || performance.now() - starvedToldMs < timeoutsEveryMs) return;
+    log.warn(
+      { checks: starved - starvedTold, stalledMs: Math.round(stalledMs), deadlineMs },
+      "this process was short of processor time and could not hear the counters; on_failure answered these checks",
+    );
+    starvedTold = starved;
+    starvedToldMs = performance.now();
   }
 
   let timeoutsTold = 0;

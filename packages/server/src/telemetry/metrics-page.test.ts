@@ -10,14 +10,35 @@ const root = fileURLToPath(new URL("../../../..", import.meta.url));
 const page = await readFile(`${root}docs/metrics.md`, "utf8");
 
 const redis: RedisFigures = {
-  ...{ calls: 0, questions: 0, failedCalls: 0, timeouts: 0, retries: 0, loads: 0, foreign: 0, healed: 0, moves: 0 },
+  ...{
+    calls: 0,
+    questions: 0,
+    failedCalls: 0,
+    timeouts: 0,
+    starved: 0,
+    stalledMs: 0,
+    retries: 0,
+    loads: 0,
+    foreign: 0,
+    healed: 0,
+    moves: 0,
+  },
   ...{ waiting: 0, inFlight: 0, shards: [], ready: true },
 };
 const leases: LeaseFigures = {
   ...{ leases: 0, stale: 0, tokens: 0, local: 0, denials: 0, central: 0, fetches: 0, refused: 0, failed: 0 },
   ...{ granted: 0, spent: 0, returned: 0, lost: 0 },
 };
-const figures = { counters: 0, bytes: 0, evictedLive: 0, clockAnomalies: 0, idsCutShort: 0, ids: 0, maxCounters: 0 };
+const figures = {
+  counters: 0,
+  bytes: 0,
+  evictedLive: 0,
+  refused: 0,
+  clockAnomalies: 0,
+  idsCutShort: 0,
+  ids: 0,
+  maxCounters: 0,
+};
 
 const noHotKeys = { keys: [], totals: { perSecond: 0, deniedPerSecond: 0 } };
 

@@ -8,6 +8,7 @@ const figures = {
   counters: 7,
   bytes: 448,
   evictedLive: 3,
+  refused: 2,
   clockAnomalies: 1,
   idsCutShort: 5,
   ids: 2,
@@ -30,6 +31,7 @@ describe("metrics", () => {
       "sluice_counters 7",
       "sluice_counters_max 1000",
       "sluice_counters_evicted_total 3",
+      "sluice_counters_refused_total 2",
       "sluice_request_ids_cut_short_total 5",
       "sluice_config_generation 4",
       "sluice_config_last_reload_successful 1",
@@ -163,7 +165,7 @@ describe("metrics", () => {
       roundTripMs: i === 0 ? undefined : 1.5,
       figures: {
         calls: 3,
-        failures: { timeout: i, connection: 0, access: 0, passing: 0, memory: 0, script: 1, reply: 0 },
+        failures: { timeout: i, starved: 0, connection: 0, access: 0, passing: 0, memory: 0, script: 1, reply: 0 },
         durations: new Float64Array(callBoundsMs.length + 1).with(3, 2),
         durationsSumMs: 1.5,
         breakerOpened: 4,
@@ -172,7 +174,18 @@ describe("metrics", () => {
       },
     }));
     const counts = {
-      ...{ calls: 1, questions: 2, failedCalls: 3, timeouts: 4, retries: 5, loads: 6, foreign: 7, healed: 8 },
+      ...{
+        calls: 1,
+        questions: 2,
+        failedCalls: 3,
+        timeouts: 4,
+        starved: 11,
+        stalledMs: 1500,
+        retries: 5,
+        loads: 6,
+        foreign: 7,
+        healed: 8,
+      },
       ...{ moves: 9, waiting: 10, inFlight: 11 },
     };
     let known = shards;
@@ -185,6 +198,8 @@ describe("metrics", () => {
       "sluice_redis_questions_total 2",
       "sluice_redis_failed_calls_total 3",
       "sluice_redis_timeouts_total 4",
+      "sluice_redis_starved_total 11",
+      "sluice_redis_stalled_seconds_total 1.5",
       "sluice_redis_retries_total 5",
       "sluice_redis_script_loads_total 6",
       "sluice_redis_foreign_values_total 7",

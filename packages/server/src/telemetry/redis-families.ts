@@ -67,6 +67,18 @@ export function redisFamilies(redis: () => RedisFigures): readonly Family[] {
     ),
     one(
       "counter",
+      "sluice_redis_starved_total",
+      "Questions whose answers this process could not hear in time, because it did not run.",
+      ({ starved }) => starved,
+    ),
+    one(
+      "counter",
+      "sluice_redis_stalled_seconds_total",
+      "Seconds that this process did not run while questions waited: it had no processor, or was busy.",
+      ({ stalledMs }) => stalledMs / 1000,
+    ),
+    one(
+      "counter",
       "sluice_redis_retries_total",
       "Questions sent again, because that could not charge twice.",
       ({ retries }) => retries,

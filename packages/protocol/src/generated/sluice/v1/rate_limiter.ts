@@ -126,8 +126,8 @@ export interface Decision {
   replayed: boolean;
   preview: boolean;
   /**
-   * Why the counters could not be asked: `storage_unavailable`, `storage_timeout` or `storage_overloaded`. Empty where they
-   * were.
+   * Why the counters could not be asked: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded` or
+   * `storage_full`. Empty where they were.
    */
   degraded: string;
   /** What policies in shadow mode would have denied. */
