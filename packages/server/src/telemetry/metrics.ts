@@ -75,7 +75,7 @@ export interface Metrics {
   readonly nearLimits: NearLimits;
   /** Every metric of ours, with its labels. */
   readonly families: readonly Family[];
-  /** In Prometheus' text format, as it is after this was called. Rendered once for all who ask together. */
+  /** In Prometheus' text format, as it is after this was called. Rendered once for all concurrent callers. */
   render(): Promise<string>;
   readonly contentType: string;
 }
