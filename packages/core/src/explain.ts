@@ -88,7 +88,10 @@ function whyItApplies(
   const { match, mode, unlimited } = policy.policy;
   const notes: string[] = [];
   if (request.policies !== undefined) notes.push("asked for by name");
-  else if (policy === snapshot.fallback) notes.push("the default: no enforced policy matches");
+  else if (policy === snapshot.fallback) {
+    const isMatched = resolution.candidates.some((one) => one.policy !== policy && one.policy.enforced);
+    notes.push(`the default: no enforced policy matches${isMatched ? " every way to read the path" : ""}`);
+  }
   else {
     const parts: string[] = [];
     if (match.endpoint !== undefined) parts.push(`endpoint ${match.endpoint}`);
