@@ -139,9 +139,10 @@ export class OpenCall {
         this.#setHalf(false);
         return push(null);
       }
-      // The call is answered, and its client is still sending: drop the bytes, and ask the client to stop.
+      // The call is answered, and its client is still sending: drop the bytes, and ask the client to stop. Not before the status has
+      // left, which comes after the last answer: without it the call would seem to have failed.
       if (stream.writableFinished) {
-        stream.close(constants.NGHTTP2_NO_ERROR);
+        if (hasSentStatus(stream)) stream.close(constants.NGHTTP2_NO_ERROR);
         return true;
       }
       const kept = this.#receive(chunk);
@@ -243,6 +244,11 @@ export class OpenCall {
     this.#untaken.length = 0;
     if (this.#unsentBytes > 0) proceedWaiting(this.#connection);
   }
+}
+
+/** A status comes in trailers, or in the headers of a call that has no answer. */
+function hasSentStatus({ sentTrailers, sentHeaders }: ServerHttp2Stream): boolean {
+  return sentTrailers !== undefined || sentHeaders?.["grpc-status"] !== undefined;
 }
 
 function bytesOf(headers: IncomingHttpHeaders): number {
