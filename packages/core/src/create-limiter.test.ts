@@ -31,6 +31,7 @@ describe("a decision", () => {
       window: { limit: 100, per: { kind: "ms", ms: 1000 }, burst: 200 },
       limit: 200,
       remaining: 197,
+      limitRemaining: 197,
       used: 3,
       retryAfterMs: undefined,
       resetAfterMs: 30,
@@ -62,13 +63,57 @@ describe("a decision", () => {
     expect(limiter.checkSync({ ...user("u"), cost: 8 })).toMatchObject({
       allowed: false,
       policy: "hour",
-      remaining: 6,
+      used: 6,
+      remaining: 4,
+      limitRemaining: 6,
     });
     expect(limiter.checkSync({ ...user("u"), cost: 4 })).toMatchObject({
       allowed: true,
       policy: "minute",
       remaining: 0,
     });
+  });
+
+  it("has left what passes every window, whichever window speaks", () => {
+    const { limiter, clock } = open(one(["100/s", "3000/m", "100000/h"]));
+    // As fast as the second allows, so that the minute has the smallest share left.
+    for (let second = 0; second < 40; second++) {
+      limiter.checkSync({ ...user("u"), cost: 100 });
+      clock.advance(1000);
+    }
+    const { remaining } = limiter.checkSync({ ...user("u"), cost: 40, preview: true });
+    expect(remaining).toBe(100);
+    expect(limiter.checkSync({ ...user("u"), cost: 101, preview: true }).allowed).toBe(false);
+    expect(limiter.checkSync({ ...user("u"), cost: 100 }).allowed).toBe(true);
+  });
+
+  it("has left what passes every limit, and says what the one that speaks has", () => {
+    const { limiter } = open({
+      policies: [
+        { id: "tenants", limits: [{ by: ["tenant"], windows: "1000/h" }] },
+        { id: "users", limits: [{ by: ["user"], windows: "10/h" }] },
+      ],
+    });
+    for (let i = 0; i < 101; i++) limiter.checkSync({ dimensions: { tenant: "t", user: `u${i % 100}` }, cost: 6 });
+    const ask = { dimensions: { tenant: "t", user: "new" } };
+    expect(limiter.checkSync({ ...ask, preview: true })).toMatchObject({
+      policy: "tenants",
+      limit: 1000,
+      used: 600,
+      limitRemaining: 400,
+      remaining: 10,
+    });
+    expect(limiter.checkSync({ ...ask, cost: 11 })).toMatchObject({ allowed: false, remaining: 10 });
+    expect(limiter.checkSync({ ...ask, cost: 10 })).toMatchObject({ allowed: true, remaining: 0 });
+  });
+
+  it.each(["fixed_window", "sliding_window"])("is reset at the very end of an aligned window: %s", (algorithm) => {
+    const { limiter, clock } = open(one("5/m", { algorithm }));
+    const endMs = start - (start % 60_000) + (algorithm === "fixed_window" ? 60_000 : 120_000);
+    for (const aheadMs of [0.3, 0.3, 0.5]) {
+      clock.advance(aheadMs);
+      expect(limiter.checkSync(user("u")).resetAtMs).toBe(endMs);
+    }
   });
 
   it("answers for every limit when details are asked for", () => {

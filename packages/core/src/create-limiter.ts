@@ -13,7 +13,7 @@ import type {
 import { ExpiringMap } from "./counters/expiring-map.ts";
 import { MemoryCounters } from "./counters/memory-counters.ts";
 import { orUnavailable, outageReasonOf, unavailable } from "./counters/store-unavailable.ts";
-import { findSpeaking, limitDecision, shadowDenials, usedOf } from "./decision/combine-outcomes.ts";
+import { findSpeaking, leastRemaining, limitDecision, shadowDenials, usedOf } from "./decision/combine-outcomes.ts";
 import { CountedDecision } from "./decision/counted-decision.ts";
 import type { Decision, ShadowDenial } from "./decision/decision.ts";
 import { SubjectStates, untroubled } from "./decision/subject-states.ts";
@@ -163,7 +163,7 @@ class SluiceLimiter implements Limiter {
     } catch (error) {
       return this.#asker.fail(request, error);
     }
-    return this.#spokenBy(limit, outcome.window, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked);
+    return this.#spokenByOne(limit, subject, cost, outcome);
   }
 
   /** The same where counters are elsewhere. */
@@ -204,8 +204,7 @@ class SluiceLimiter implements Limiter {
   /** Decides by policies as they are now, also what is answered when there are others. */
   #createAsker(snapshot: Snapshot): OneAsker<Decision> {
     return {
-      decide: (limit, subject, cost, outcome) =>
-        this.#spokenBy(limit, outcome.window, subject, cost, outcome, outcome.atMs, noShadow, nothingAsked),
+      decide: (limit, subject, cost, outcome) => this.#spokenByOne(limit, subject, cost, outcome),
       fail: (request, error) =>
         this.#withoutCounters(request, resolve(snapshot, this.subjects, request, this.#epochMs), error),
     };
@@ -489,9 +488,11 @@ class SluiceLimiter implements Limiter {
       return { ...unlimited, limits: limits.map((one, i) => limitDecision(one, outcomes[i]!)) };
     }
     const { limit, subject, cost } = speaking.limit;
-    const { window } = speaking.outcome;
+    const { outcome } = speaking;
+    const remaining = leastRemaining(limits, outcomes);
+    const used = usedOf(outcome.window, outcome.windowRemaining);
     const asked = { preview, replayed: answer.replayed };
-    const decision = this.#spokenBy(limit, window, subject, cost, speaking.outcome, answer.atMs, shadow, asked);
+    const decision = this.#spokenBy(limit, subject, cost, outcome, remaining, used, answer.atMs, shadow, asked);
     if (request.details !== true && answer.receipt === undefined) return decision;
     return {
       ...decision,
@@ -500,21 +501,28 @@ class SluiceLimiter implements Limiter {
     };
   }
 
+  /** The decision where one window is all there is. */
+  #spokenByOne(limit: CompiledLimit, subject: string, cost: number, outcome: Readonly<OneOutcome>): Decision {
+    const { remaining } = outcome;
+    const used = usedOf(outcome.window, remaining);
+    return this.#spokenBy(limit, subject, cost, outcome, remaining, used, outcome.atMs, noShadow, nothingAsked);
+  }
+
   /** The decision, in the words of the limit that speaks. */
   #spokenBy(
     limit: CompiledLimit,
-    window: CompiledWindow,
     subject: string,
     cost: number,
-    outcome: Omit<LimitOutcome, "window">,
+    outcome: Omit<LimitOutcome, "windowRemaining">,
+    remaining: number,
+    used: number,
     atMs: number,
     shadow: readonly ShadowDenial[],
     { preview, replayed }: { readonly preview: boolean; readonly replayed: boolean },
   ): Decision {
-    const { fits, remaining, resetAfterMs } = outcome;
+    const { fits, window, resetAfterMs } = outcome;
     const { policy } = limit;
     const allowed = fits === "now";
-    const used = usedOf(window, remaining);
     const usedShare = used / window.capacity;
     const standing =
       allowed && usedShare <= policy.warnAt && this.#states.size === 0
@@ -534,7 +542,19 @@ class SluiceLimiter implements Limiter {
             },
             preview || replayed,
           );
-    return new CountedDecision(limit, window, cost, outcome, used, standing, atMs, shadow, preview, replayed);
+    return new CountedDecision(
+      limit,
+      window,
+      cost,
+      outcome,
+      remaining,
+      used,
+      standing,
+      atMs,
+      shadow,
+      preview,
+      replayed,
+    );
   }
 }
 

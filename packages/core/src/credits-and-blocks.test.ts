@@ -128,7 +128,7 @@ describe("a block", () => {
       expect(limiter.checkSync({ ...user("u"), preview })).toMatchObject({
         allowed: false,
         reason: "blocked",
-        remaining: 10,
+        remaining: 0,
         retryAfterMs: hourMs,
       });
     }

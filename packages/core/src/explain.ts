@@ -215,6 +215,12 @@ export function renderExplanation(explanation: Explanation): string {
   return lines.map(printable).join("\n");
 }
 
+/** What is left of the window that speaks; and of all, where another window or limit has less. */
+function leftOf({ limit = 0, used = 0, remaining = 0 }: Decision): string {
+  const left = Math.floor(limit) - used;
+  return `${left} of ${limit} left${remaining < left ? `, ${remaining} over all limits` : ""}`;
+}
+
 function summaryOf(decision: Decision): string {
   const by =
     decision.policy === undefined
@@ -222,11 +228,11 @@ function summaryOf(decision: Decision): string {
       : ` by ${decision.policy}${decision.scope === undefined ? "" : ` / ${decision.scope}`}`;
   switch (decision.reason) {
     case "within_limits":
-      return `ALLOWED: ${decision.remaining} of ${decision.limit} left${by}`;
+      return `ALLOWED: ${leftOf(decision)}${by}`;
     case "unlimited":
       return `ALLOWED: no limit applies${by}`;
     case "over_limit":
-      return `DENIED${by}: ${decision.remaining} of ${decision.limit} left, cost ${decision.cost}; passes in ${decision.retryAfterMs} ms`;
+      return `DENIED${by}: ${leftOf(decision)}, cost ${decision.cost}; passes in ${decision.retryAfterMs} ms`;
     case "blocked":
       return `DENIED${by}: blocked; passes in ${decision.retryAfterMs} ms`;
     case "never_fits":

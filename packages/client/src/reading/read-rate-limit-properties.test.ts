@@ -30,7 +30,9 @@ describe("what Sluice writes", () => {
           const speaking = reading.limits.find(({ remaining }) => remaining !== undefined);
 
           expect(speaking?.limit).toBe(decision.limit);
-          expect(speaking?.remaining).toBe(Math.floor(decision.remaining ?? 0));
+          expect(speaking?.remaining).toBe(
+            Math.floor((generation === "draft11" ? decision.limitRemaining : decision.remaining) ?? 0),
+          );
           if (decision.retryAfterMs === undefined) expect(reading.retryAfterMs).toBeUndefined();
           else expect(reading.retryAfterMs).toBe(Math.max(1, Math.ceil(decision.retryAfterMs / 1000)) * 1000);
           // Seconds are whole, and rounded up: at most one later than it is.

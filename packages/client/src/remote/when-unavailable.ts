@@ -165,6 +165,7 @@ export function degradedDecision(
     window: undefined,
     limit: undefined,
     remaining: undefined,
+    limitRemaining: undefined,
     used: undefined,
     retryAfterMs: allowed ? undefined : outageMs,
     resetAfterMs: outageMs,

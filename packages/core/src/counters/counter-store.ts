@@ -23,8 +23,13 @@ export interface LimitOutcome {
   readonly fits: Fit;
   /** Which of the limit's windows speaks. */
   readonly window: CompiledWindow;
-  /** Left in that window: after the take where it was taken, as it stood where it was not. Whole units of cost. */
+  /**
+   * The largest cost that would pass by this limit now: the least over all its windows, 0 while the subject is blocked. After the
+   * take where it was taken, as it stood where it was not. Whole units of cost.
+   */
   readonly remaining: number;
+  /** The same of the window that speaks alone. */
+  readonly windowRemaining: number;
   /** Whole milliseconds, rounded up; 0 when it fits now, Infinity when it never will. */
   readonly retryAfterMs: number;
   readonly resetAfterMs: number;

@@ -20,7 +20,7 @@ export const wholeAnswer: OneAsker<TakeAnswer> = {
   decide: (_limit, _subject, _cost, { atMs, ...outcome }) => ({
     taken: outcome.fits === "now",
     atMs,
-    outcomes: [outcome],
+    outcomes: [{ ...outcome, windowRemaining: outcome.remaining }],
     receipt: undefined,
     replayed: false,
   }),

@@ -40,14 +40,17 @@ export function outcomesOf(
   const { steps } = plan;
   let next = 0;
   for (let i = 0; i < limits.length; i++) {
+    const charged = charging && isTaken(plan, limits[i]!.group);
     let speaking = steps[next++]!;
     let { newlyBlockedMs } = speaking;
+    let remaining = remainingIn(speaking, charged);
     for (; next < steps.length && steps[next]!.limit === i; next++) {
       const step = steps[next]!;
       newlyBlockedMs = Math.max(newlyBlockedMs, step.newlyBlockedMs);
+      remaining = Math.min(remaining, remainingIn(step, charged));
       if (limitsMore(step, speaking)) speaking = step;
     }
-    outcomes.push(new SpokenOutcome(speaking, newlyBlockedMs, charging && isTaken(plan, limits[i]!.group)));
+    outcomes.push(new SpokenOutcome(speaking, remaining, newlyBlockedMs, charged));
   }
   return outcomes;
 }
@@ -57,20 +60,27 @@ class SpokenOutcome implements LimitOutcome {
   readonly fits: LimitOutcome["fits"];
   readonly window: CompiledWindow;
   readonly remaining: number;
+  readonly windowRemaining: number;
   readonly retryAfterMs: number;
   readonly resetAfterMs: number;
   readonly queuePosition: number;
   readonly queueDelayMs: number;
 
-  constructor({ window, verdict, blockedMs }: LookedAt, newlyBlockedMs: number, charged: boolean) {
+  constructor(speaking: LookedAt, remaining: number, newlyBlockedMs: number, charged: boolean) {
+    const { window, verdict, blockedMs } = speaking;
     this.fits = verdict.fits === "never" ? "never" : blockedMs > 0 ? "blocked" : verdict.fits;
     this.window = window;
-    this.remaining = charged ? verdict.remainingAfter : verdict.remaining;
+    this.remaining = blockedMs > 0 || newlyBlockedMs > 0 ? 0 : remaining;
+    this.windowRemaining = remainingIn(speaking, charged);
     this.retryAfterMs = Math.max(verdict.retryAfterMs, blockedMs, newlyBlockedMs);
     this.resetAfterMs = charged ? verdict.resetAfterTakeMs : verdict.resetAfterMs;
     this.queuePosition = verdict.queuePosition;
     this.queueDelayMs = verdict.queueDelayMs;
   }
+}
+
+function remainingIn({ verdict }: LookedAt, charged: boolean): number {
+  return charged ? verdict.remainingAfter : verdict.remaining;
 }
 
 /** For a denial the window with the longer wait speaks, for an allowance the one with the smaller share left. */

@@ -20,7 +20,16 @@ export function findSpeaking(
 
 function saysMore(one: LimitOutcome, other: LimitOutcome): boolean {
   if (one.retryAfterMs !== other.retryAfterMs) return one.retryAfterMs > other.retryAfterMs;
-  return one.remaining * other.window.capacity < other.remaining * one.window.capacity;
+  return one.windowRemaining * other.window.capacity < other.windowRemaining * one.window.capacity;
+}
+
+/** The largest cost that would pass now: the least that any enforced limit has left. */
+export function leastRemaining(limits: readonly ResolvedLimit[], outcomes: readonly LimitOutcome[]): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < limits.length; i++) {
+    if (limits[i]!.group === 0) least = Math.min(least, outcomes[i]!.remaining);
+  }
+  return least;
 }
 
 export function reasonOf(fits: Fit): DecisionReason {
@@ -56,7 +65,7 @@ export function limitDecision(resolved: ResolvedLimit, outcome: LimitOutcome): L
     cost,
     limit: window.capacity,
     remaining: outcome.remaining,
-    used: usedOf(window, outcome.remaining),
+    used: usedOf(window, outcome.windowRemaining),
     retryAfterMs: retryAfterOf(outcome),
     resetAfterMs: outcome.resetAfterMs,
     queue: queueOf(window, outcome),
@@ -65,13 +74,13 @@ export function limitDecision(resolved: ResolvedLimit, outcome: LimitOutcome): L
 }
 
 /** Whole units; a burst of 2.78 holds two. */
-export function usedOf(window: CompiledWindow, remaining: number): number {
-  return Math.floor(window.capacity) - remaining;
+export function usedOf(window: CompiledWindow, windowRemaining: number): number {
+  return Math.floor(window.capacity) - windowRemaining;
 }
 
 export function queueOf(
   window: CompiledWindow,
-  { queuePosition, queueDelayMs, fits }: Omit<LimitOutcome, "window">,
+  { queuePosition, queueDelayMs, fits }: Pick<LimitOutcome, "queuePosition" | "queueDelayMs" | "fits">,
 ): LimitDecision["queue"] {
   return window.leaky && fits === "now" ? { position: queuePosition, delayMs: queueDelayMs } : undefined;
 }

@@ -18,7 +18,8 @@ function fill(
   limit: CompiledLimit,
   window: CompiledWindow,
   cost: number,
-  outcome: Omit<LimitOutcome, "window">,
+  outcome: Omit<LimitOutcome, "window" | "windowRemaining">,
+  remaining: number,
   used: number,
   standing: Standing,
   atMs: number,
@@ -27,7 +28,7 @@ function fill(
   replayed: boolean,
 ): void {
   const { policy } = limit;
-  const { fits, remaining, resetAfterMs } = outcome;
+  const { fits, resetAfterMs } = outcome;
   this.allowed = fits === "now";
   this.reason = reasonOf(fits);
   this.cost = cost;
@@ -37,10 +38,11 @@ function fill(
   this.window = window.source;
   this.limit = window.capacity;
   this.remaining = remaining;
+  this.limitRemaining = outcome.remaining;
   this.used = used;
   this.retryAfterMs = retryAfterOf(outcome);
   this.resetAfterMs = resetAfterMs;
-  this.resetAtMs = Math.ceil(atMs + resetAfterMs);
+  this.resetAtMs = findResetAt(window, atMs, resetAfterMs);
   this.queue = queueOf(window, outcome);
   this.state = standing.state;
   this.denyCount = standing.denyCount;
@@ -51,5 +53,18 @@ function fill(
   this.limits = undefined;
   this.receipt = undefined;
 }
+
+/** Sums of instants are exact to less than this. */
+const noiseMs = 2 ** -10;
+
+/**
+ * The whole millisecond at which the counter is as good as new. `resetAfterMs` is rounded up already. Windows that end at a whole
+ * millisecond end within the one that the sum falls into; other counters are idle at any instant, and the next whole one is safe.
+ */
+function findResetAt({ kind }: CompiledWindow, atMs: number, resetAfterMs: number): number {
+  const isAligned = kind === "count" || kind === "sliding";
+  return isAligned ? Math.floor(atMs + resetAfterMs + noiseMs) : Math.ceil(atMs + resetAfterMs);
+}
+
 // Plain data, as if it were written as a literal.
 Object.defineProperty(fill, "prototype", { value: Object.prototype, writable: false });

@@ -44,7 +44,9 @@ export interface LimitDecision {
   readonly cost: number;
   /** The most that window ever holds. */
   readonly limit: number;
+  /** The largest cost that would pass by this limit now: the least over all its windows. */
   readonly remaining: number;
+  /** How much of `limit` is used. */
   readonly used: number;
   readonly retryAfterMs: number | undefined;
   /** After this the counter is as good as new, if nothing else comes. */
@@ -87,7 +89,13 @@ export interface Decision {
   readonly scope: string | undefined;
   readonly window: Window | undefined;
   readonly limit: number | undefined;
+  /**
+   * The largest cost that would pass now: the least over every enforced window and limit, whichever of them speaks. A cost of
+   * `remaining` passes, one more does not.
+   */
   readonly remaining: number | undefined;
+  /** The same by the limit that speaks alone, over all its windows. */
+  readonly limitRemaining: number | undefined;
   /** How much of `limit` is used, this request included if it was allowed. */
   readonly used: number | undefined;
   /** First whole millisecond at which the same request passes if nothing else comes. Undefined: allowed, or never. */

@@ -16,6 +16,7 @@ const allowed: Decision = {
   window: perMinute,
   limit: 100,
   remaining: 50,
+  limitRemaining: 50,
   used: 50,
   retryAfterMs: undefined,
   resetAfterMs: 29_400,
@@ -36,6 +37,7 @@ const denied: Decision = {
   allowed: false,
   reason: "over_limit",
   remaining: 0,
+  limitRemaining: 0,
   used: 100,
   retryAfterMs: 600,
   resetAfterMs: 60_000,
@@ -53,6 +55,7 @@ const withoutLimit: Decision = {
   window: undefined,
   limit: undefined,
   remaining: undefined,
+  limitRemaining: undefined,
   used: undefined,
   resetAfterMs: undefined,
   resetAtMs: undefined,
@@ -188,7 +191,7 @@ describe("the draft generations", () => {
     fc.assert(
       fc.property(amount, amount, fc.integer({ min: 1, max: 1e9 }), (limit, burst, ms) => {
         const window: Window = { limit, per: { kind: "ms", ms }, burst };
-        const headers = render({ ...allowed, window, limit: burst, remaining: Math.floor(burst) }, "draft11");
+        const headers = render({ ...allowed, window, limit: burst, limitRemaining: Math.floor(burst) }, "draft11");
         const [, q, w] = /;q=(\d+);w=(\d+)$/.exec(headers["RateLimit-Policy"]!)!;
         const [, r] = /;r=(\d+);/.exec(headers.RateLimit!)!;
         expect(Number(q) / Number(w)).toBeLessThanOrEqual((limit / (ms / 1000)) * (1 + 1e-6));
@@ -204,7 +207,7 @@ describe("decisions with details", () => {
     limitDecision({ scope: "tenant,user", window: hourly, limit: 1000, remaining: 999 }),
     limitDecision({}),
     limitDecision({ policy: "beta", shadow: true, allowed: false, remaining: 0 }),
-    limitDecision({ algorithm: "fixed_window", remaining: 70 }),
+    limitDecision({ algorithm: "fixed_window", remaining: 70, used: 30 }),
   ];
 
   it("list every limit that can deny, under names that differ, and let the right one speak", () => {
@@ -213,18 +216,25 @@ describe("decisions with details", () => {
         '"api.read/tenant,user";q=1000;w=3600, "api.read/tenant";q=100;w=60, "api.read/tenant#2";q=100;w=60',
       RateLimit: '"api.read/tenant";r=50;t=30',
     });
-    expect(render({ ...allowed, limits, remaining: 70 }, "draft11").RateLimit).toBe('"api.read/tenant#2";r=70;t=30');
+    expect(render({ ...allowed, limits, limitRemaining: 70, used: 30 }, "draft11").RateLimit).toBe(
+      '"api.read/tenant#2";r=70;t=30',
+    );
     expect(render({ ...allowed, limits }, "draft7")["RateLimit-Policy"]).toBe("1000;w=3600, 100;w=60, 100;w=60");
   });
 
   it("let a limit that denied speak for a denial, not one that stands the same", () => {
-    const same = [limitDecision({ remaining: 0 }), limitDecision({ remaining: 0, allowed: false, cost: 5 })];
+    const same = [
+      limitDecision({ remaining: 0, used: 100 }),
+      limitDecision({ remaining: 0, used: 100, allowed: false, cost: 5 }),
+    ];
     expect(render({ ...denied, limits: same }, "draft11").RateLimit).toBe('"api.read/tenant#2";r=0;t=1');
   });
 
   it("keep a short list however many limits apply, and the one that speaks in it", () => {
-    const many = Array.from({ length: 40 }, (_, index) => limitDecision({ scope: `s${index}`, remaining: index }));
-    const named = nameLimits({ ...allowed, limits: many, scope: "s39", remaining: 39 });
+    const many = Array.from({ length: 40 }, (_, index) =>
+      limitDecision({ scope: `s${index}`, remaining: index, used: 100 - index }),
+    );
+    const named = nameLimits({ ...allowed, limits: many, scope: "s39", limitRemaining: 39, used: 61 });
     expect(named).toHaveLength(16);
     expect(named.filter((one) => one.speaks).map((one) => one.name)).toEqual(["api.read/s39"]);
   });
@@ -360,7 +370,14 @@ describe("what costs less to write", () => {
   });
 
   it("is remembered for its window, and still told apart by policy, scope and limit", () => {
-    const other: Decision = { ...allowed, policy: "api.write", scope: "user", limit: 7, remaining: 3 };
+    const other: Decision = {
+      ...allowed,
+      policy: "api.write",
+      scope: "user",
+      limit: 7,
+      remaining: 3,
+      limitRemaining: 3,
+    };
     const both = [allowed, other, allowed].map((decision) => renderHeaders(decision));
     expect(both[1]).toMatchObject({
       "X-RateLimit-Policy": "api.write",

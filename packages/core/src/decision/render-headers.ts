@@ -152,7 +152,9 @@ function renderDraft11(
   if (lasting === undefined) return;
   headers[names.rateLimitPolicy] = lasting.policies;
   const effectiveWindow = untilMore === undefined ? "" : `;t=${untilMore}`;
-  headers[names.rateLimit] = `${lasting.speaker};r=${wholeNumber(decision.remaining ?? 0)}${effectiveWindow}`;
+  // The item names one limit, so it says what that limit has left; `X-RateLimit-Remaining` is the least of all.
+  const { limitRemaining, remaining } = decision;
+  headers[names.rateLimit] = `${lasting.speaker};r=${wholeNumber(limitRemaining ?? remaining ?? 0)}${effectiveWindow}`;
 }
 
 /** `RateLimit-Policy` and the name of the limit that speaks, as draft 11 writes them. */
@@ -232,7 +234,8 @@ function speaksFor(one: LimitDecision, decision: Decision): boolean {
     one.policy === decision.policy &&
     one.scope === decision.scope &&
     one.limit === decision.limit &&
-    one.remaining === decision.remaining &&
+    one.remaining === decision.limitRemaining &&
+    one.used === decision.used &&
     one.allowed === decision.allowed
   );
 }

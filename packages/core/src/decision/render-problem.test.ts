@@ -16,6 +16,7 @@ const denied: Decision = {
   window: perMinute,
   limit: 100,
   remaining: 3,
+  limitRemaining: 3,
   used: 97,
   retryAfterMs: 1200,
   resetAfterMs: 58_200,

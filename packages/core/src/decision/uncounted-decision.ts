@@ -64,6 +64,7 @@ export function degradedDecision(
     window: source,
     limit: capacity,
     remaining: outage.allowed ? whole : 0,
+    limitRemaining: outage.allowed ? whole : 0,
     used: outage.allowed ? 0 : whole,
   };
 }
@@ -98,6 +99,7 @@ function uncounted(request: CheckRequest, shadow: readonly ShadowDenial[]): Deci
     window: undefined,
     limit: undefined,
     remaining: undefined,
+    limitRemaining: undefined,
     used: undefined,
     retryAfterMs: undefined,
     resetAfterMs: undefined,

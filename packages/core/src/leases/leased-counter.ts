@@ -12,7 +12,9 @@ export class LeasedCounter {
   windows: readonly CompiledWindow[];
   /** The window that limits most, as the centre said last, and when it was asked. Whole numbers: see `Lease`. */
   window: CompiledWindow;
+  /** Left in that window, and the least of all windows where there are several. */
   remaining = 0;
+  leastRemaining = 0;
   resetAfterMs = 0;
   heardMs: number;
   limit: CompiledLimit;
@@ -43,7 +45,8 @@ export class LeasedCounter {
     const outcome = outcomes[0];
     if (outcome === undefined) return;
     this.window = outcome.window;
-    this.remaining = outcome.remaining;
+    this.remaining = outcome.windowRemaining;
+    this.leastRemaining = outcome.remaining;
     this.resetAfterMs = outcome.resetAfterMs;
     this.heardMs = Math.floor(askedMs);
   }
@@ -73,6 +76,15 @@ export class LeasedCounter {
       one.remaining = passedMs < resetAfterMs ? Math.min(remaining + tokens, window.capacity) : window.capacity;
       one.resetAfterMs = Math.max(Math.ceil(resetAfterMs - passedMs), 0);
     }
+  }
+
+  /**
+   * The largest cost that would pass, with what is in hand. Of several windows only the one that speaks is known to have refilled
+   * since, so this may understate, and never overstates by what another window would refuse.
+   */
+  leastLeft(inSpeaking: number): number {
+    if (this.windows.length === 1) return inSpeaking;
+    return Math.min(inSpeaking, this.leastRemaining + this.lease.tokens);
   }
 }
 

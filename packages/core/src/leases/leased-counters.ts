@@ -429,7 +429,9 @@ export class LeasedCounters implements CentralCounters {
 
   /** How the counter stands as far as this node knows: as the centre said last, by now, and what is in hand on top. */
   #describe(leased: LeasedCounter, cost: number, nowMs: number): LimitOutcome {
-    return outcomeOf(this.#spentOne(leased, cost, nowMs));
+    const outcome = outcomeOf(this.#spentOne(leased, cost, nowMs));
+    const remaining = leased.leastLeft(outcome.remaining);
+    return remaining === outcome.remaining ? outcome : { ...outcome, remaining };
   }
 
   #spentOne(leased: LeasedCounter, cost: number, nowMs: number): Readonly<OneOutcome> {
@@ -519,7 +521,16 @@ interface Denied extends LocalDenial {
 /** An outcome to keep, of one that is used again and again. */
 function outcomeOf(one: Readonly<OneOutcome>): LimitOutcome {
   const { fits, window, remaining, retryAfterMs, resetAfterMs, queuePosition, queueDelayMs } = one;
-  return { fits, window, remaining, retryAfterMs, resetAfterMs, queuePosition, queueDelayMs };
+  return {
+    fits,
+    window,
+    remaining,
+    windowRemaining: remaining,
+    retryAfterMs,
+    resetAfterMs,
+    queuePosition,
+    queueDelayMs,
+  };
 }
 
 /** Of a limit beside one that denies nobody is told; see `TakeOptions.details`. */
@@ -528,6 +539,7 @@ function unlookedAt(window: CompiledWindow): LimitOutcome {
     fits: "now",
     window,
     remaining: Math.floor(window.capacity),
+    windowRemaining: Math.floor(window.capacity),
     retryAfterMs: 0,
     resetAfterMs: 0,
     queuePosition: 0,

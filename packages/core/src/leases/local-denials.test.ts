@@ -10,6 +10,7 @@ function denial({ windows }: ResolvedLimit, retryAfterMs: number): LimitOutcome 
     fits: "later",
     window: windows[0]!,
     remaining: 0,
+    windowRemaining: 0,
     retryAfterMs,
     resetAfterMs: 1000,
     queuePosition: 0,

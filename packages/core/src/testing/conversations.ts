@@ -27,8 +27,10 @@ export interface Step {
   readonly cost: number;
   /** `never` is a denial for good, `blocked` one whatever room there is. */
   readonly answer: "allowed" | "denied" | "blocked" | "never";
-  /** Of the window that speaks: after an allowed step, or as it stands after a denial. */
+  /** The largest cost that would pass: after an allowed step, or as it stands after a denial. */
   readonly remaining: number;
+  /** Which window speaks, by its place in `windows`. Absent: not checked. */
+  readonly speaks?: number;
   readonly retryAfterMs?: number;
   readonly resetAfterMs?: number;
   /** Leaky bucket: place in the queue, and how long until its turn. */
@@ -323,12 +325,13 @@ export const conversations: readonly Conversation[] = [
     algorithm: "gcra",
     windows: [windowOf(4, second), windowOf(1000, hour)],
     steps: [
-      { at: 0, cost: 1, answer: "allowed", remaining: 3, because: "3 of 4 is less than 999 of 1000" },
+      { at: 0, cost: 1, answer: "allowed", remaining: 3, speaks: 0, because: "3 of 4 is less than 999 of 1000" },
       {
         at: 1000,
         cost: 1,
         answer: "allowed",
         remaining: 3,
+        speaks: 0,
         because: "and so for as long as the second is the tighter one",
       },
     ],
@@ -339,8 +342,22 @@ export const conversations: readonly Conversation[] = [
     windows: [windowOf(50, 10), windowOf(120, hour)],
     steps: [
       { at: 0, cost: 50, answer: "allowed", remaining: 0, because: "nothing is left of the short one" },
-      { at: 10, cost: 10, answer: "allowed", remaining: 60, because: "60 of 120 is a smaller share than 40 of 50" },
-      { at: 10, cost: 30, answer: "allowed", remaining: 10, because: "10 of 50 is a smaller share than 30 of 120" },
+      {
+        at: 10,
+        cost: 10,
+        answer: "allowed",
+        remaining: 40,
+        speaks: 1,
+        because: "60 of 120 is a smaller share than 40 of 50, and 40 is the most that passes both",
+      },
+      {
+        at: 10,
+        cost: 30,
+        answer: "allowed",
+        remaining: 10,
+        speaks: 0,
+        because: "10 of 50 is a smaller share than 30 of 120",
+      },
     ],
   },
   {
@@ -349,15 +366,32 @@ export const conversations: readonly Conversation[] = [
     windows: [windowOf(10, second), windowOf(15, minute)],
     steps: [
       { at: 0, cost: 10, answer: "allowed", remaining: 0, because: "the second is used up, 5 are left in the minute" },
-      { at: 0, cost: 6, answer: "denied", remaining: 5, retryAfterMs: minute, because: "the minute's wait is longer" },
-      { at: 0, cost: 1, answer: "denied", remaining: 0, retryAfterMs: second, because: "only the second refuses" },
+      {
+        at: 0,
+        cost: 6,
+        answer: "denied",
+        remaining: 0,
+        speaks: 1,
+        retryAfterMs: minute,
+        because: "the minute's wait is longer, and the second has nothing left",
+      },
+      {
+        at: 0,
+        cost: 1,
+        answer: "denied",
+        remaining: 0,
+        speaks: 0,
+        retryAfterMs: second,
+        because: "only the second refuses",
+      },
       { at: 1000, cost: 5, answer: "allowed", remaining: 0, because: "a denial charged neither window" },
       { at: 2000, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 58_000, because: "the minute is used up" },
       {
         at: 2000,
         cost: 11,
         answer: "never",
-        remaining: 10,
+        remaining: 0,
+        speaks: 0,
         because: "never in the second's window, whatever the minute's",
       },
     ],
@@ -528,7 +562,7 @@ export const conversations: readonly Conversation[] = [
         first: { does: "block", forMs: 10_000 },
         cost: 1,
         answer: "blocked",
-        remaining: 4,
+        remaining: 0,
         retryAfterMs: 10_000,
         because: "there is room, and no way in",
       },
@@ -537,7 +571,7 @@ export const conversations: readonly Conversation[] = [
         first: { does: "block", forMs: 1000 },
         cost: 1,
         answer: "blocked",
-        remaining: 5,
+        remaining: 0,
         retryAfterMs: 5000,
         because: "a shorter block does not shorten it",
       },
@@ -546,7 +580,7 @@ export const conversations: readonly Conversation[] = [
         first: { does: "block", forMs: 5000 },
         cost: 1,
         answer: "blocked",
-        remaining: 5,
+        remaining: 0,
         retryAfterMs: 5000,
         because: "one that ends later puts it off",
       },
@@ -555,10 +589,10 @@ export const conversations: readonly Conversation[] = [
         first: { does: "credit", cost: 100_000 },
         cost: 6,
         answer: "never",
-        remaining: 5,
+        remaining: 0,
         because: "a credit lifts no block, and what never fits never does",
       },
-      { at: 11_099, cost: 1, answer: "blocked", remaining: 5, retryAfterMs: 1, because: "the last millisecond" },
+      { at: 11_099, cost: 1, answer: "blocked", remaining: 0, retryAfterMs: 1, because: "the last millisecond" },
       { at: 11_100, cost: 5, answer: "allowed", remaining: 0, because: "over" },
       { at: 11_100, cost: 1, answer: "denied", remaining: 0, retryAfterMs: 200, because: "denials block nobody here" },
       { at: 11_300, cost: 1, answer: "allowed", remaining: 0, because: "as was said" },

@@ -57,6 +57,8 @@ function conversationCase(conversation: Conversation): ContractCase {
         expectEqual(answerOf(outcome), step.answer, why);
         expectEqual(answer.taken, step.answer === "allowed", why);
         expectEqual(outcome.remaining, step.remaining, `remaining, ${why}`);
+        if (step.speaks !== undefined)
+          expectEqual(limit.windows.indexOf(outcome.window), step.speaks, `the window that speaks, ${why}`);
         if (step.answer === "allowed") expectEqual(outcome.retryAfterMs, 0, `retryAfterMs, ${why}`);
         if (step.answer === "never")
           expectEqual(outcome.retryAfterMs === Number.POSITIVE_INFINITY, true, `no wait helps, ${why}`);
@@ -324,7 +326,7 @@ export const counterStoreContract: readonly ContractCase[] = [
     await advance(1000);
     const denied = await store.take(asked);
     expectEqual([denied.taken, only(denied).fits, only(denied).retryAfterMs], [false, "blocked", 4000], "in the way");
-    expectEqual(only(denied).remaining > 0, true, "although there is room");
+    expectEqual([only(denied).remaining, only(denied).windowRemaining > 0], [0, true], "although there is room");
     expectEqual((await store.take([resolvedLimit(limit, "other")])).taken, true, "others are not blocked");
     await store.block(asked, 2000);
     expectEqual(only(await store.take(asked)).retryAfterMs, 4000, "a shorter one does not shorten it");
@@ -351,8 +353,8 @@ export const counterStoreContract: readonly ContractCase[] = [
     expectEqual([denied.taken, ...denied.outcomes.map(answerOf)], [false, "allowed", "blocked"], "one is enough");
     expectEqual(
       (await store.peek(asked)).outcomes.map(({ remaining }) => remaining),
-      [10, 10],
-      "nothing was taken",
+      [10, 0],
+      "nothing was taken, and nothing passes the one that is blocked",
     );
     expectEqual((await store.take([asked[0]!])).taken, true, "limits that are not blockable are not blocked");
   }),

@@ -17,16 +17,16 @@ export function renderDecision(decision: DecisionBody): string {
 }
 
 function reasonOf(decision: DecisionBody): string {
-  const { policy, scope, cost, limit, remaining, window } = decision;
+  const { policy, scope, cost, window } = decision;
   const by = policy === undefined ? "no policy" : `${policy}${scope === undefined ? "" : ` (${scope})`}`;
   const allows = window === undefined ? by : `${by} allows ${renderWindow(window)}`;
   switch (decision.reason) {
     case "within_limits":
-      return `${remaining} of ${limit} left; ${allows}`;
+      return `${leftOf(decision)}; ${allows}`;
     case "unlimited":
       return `${by} limits this`;
     case "over_limit":
-      return `${allows}; ${remaining} of ${limit} left, and this costs ${cost}`;
+      return `${allows}; ${leftOf(decision)}, and this costs ${cost}`;
     case "never_fits":
       return `${allows}, and this costs ${cost}: it never fits`;
     case "blocked":
@@ -38,6 +38,12 @@ function reasonOf(decision: DecisionBody): string {
     case "degraded":
       return `the counters could not be asked: ${decision.degraded}`;
   }
+}
+
+/** What is left of the window that speaks; and of all, where another window or limit has less. */
+function leftOf({ limit = 0, used = 0, remaining = 0 }: DecisionBody): string {
+  const left = Math.floor(limit) - used;
+  return `${left} of ${limit} left${remaining < left ? `, ${remaining} over all limits` : ""}`;
 }
 
 function notesOf(decision: DecisionBody): readonly string[] {

@@ -397,12 +397,13 @@ function createWindowFigures(figures: PolicyFigures, labels: readonly string[]):
   return { figures, labels, allowed: 0, denied: 0, used: 0, remaining: 0 };
 }
 
-function countWindow(window: WindowFigures, { allowed, used, remaining, limit }: Decision): void {
+function countWindow(window: WindowFigures, { allowed, used, limit }: Decision): void {
   if (allowed) window.allowed += 1;
   else window.denied += 1;
-  if (used === undefined || remaining === undefined || limit === undefined) return;
+  if (used === undefined || limit === undefined) return;
   window.used = used;
-  window.remaining = remaining;
+  // Of this window alone: the decision's `remaining` is the least of all.
+  window.remaining = Math.floor(limit) - used;
   // What holds nothing is full.
   observe(window.figures.usedShares, limit > 0 ? used / limit : 1);
 }

@@ -39,6 +39,8 @@ export function decodeDecision(message: DecisionMessage, details: boolean): Deci
     window: window === undefined ? undefined : windowOf(window),
     limit: message.limit,
     remaining: message.remaining,
+    // Servers name the least of all limits only, which never claims too much for one of them.
+    limitRemaining: message.remaining,
     used: message.used,
     retryAfterMs: message.retryAfterMs,
     resetAfterMs: message.resetAfterMs,

@@ -23,6 +23,8 @@ export function decodeDecisionBody(body: unknown): Decision | undefined {
     window: windowFrom(body.window),
     limit: number(body.limit),
     remaining: number(body.remaining),
+    // Servers name the least of all limits only, which never claims too much for one of them.
+    limitRemaining: number(body.remaining),
     used: number(body.used),
     retryAfterMs: number(body.retry_after_ms),
     resetAfterMs: number(body.reset_after_ms),

@@ -46,7 +46,7 @@ describe("a leased decision", () => {
 
   it("tells of no more than the limit, in whole units", async () => {
     const { decision } = await grant("token_bucket", "100/s", 40);
-    const told = { decision: { ...decision, limit: 100.5, remaining: 90 }, atMs: 0 };
+    const told = { decision: { ...decision, limit: 100.5, remaining: 90, used: 10 }, atMs: 0 };
     expect(leasedDecision(told, 1, 30, 0)).toMatchObject({ limit: 100.5, remaining: 100, used: 0 });
     expect(leasedDecision(told, 1, 3, 0)).toMatchObject({ remaining: 93, used: 7 });
   });

@@ -14,7 +14,7 @@ const none: readonly ShadowDenial[] = [];
  * still in hand here, which is charged already. What others took or gave since is not in them.
  */
 export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHand: number, nowMs: number): Decision {
-  const { limit, remaining, resetAfterMs, resetAtMs, state } = decision;
+  const { limit, remaining, used, resetAfterMs, resetAtMs, state } = decision;
   const sinceMs = nowMs - atMs;
   const most = limit === undefined ? undefined : Math.floor(limit);
   const left = remaining === undefined ? undefined : Math.min(most ?? Infinity, remaining + unitsInHand);
@@ -29,7 +29,8 @@ export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHa
     window: decision.window,
     limit,
     remaining: left,
-    used: most === undefined || left === undefined ? undefined : most - left,
+    limitRemaining: left,
+    used: used === undefined ? undefined : Math.max(0, used - unitsInHand),
     retryAfterMs: undefined,
     resetAfterMs: resetAfterMs === undefined ? undefined : Math.max(0, Math.ceil(resetAfterMs - sinceMs)),
     // Not before now, by the server's clock: a lease may outlive its window.

@@ -136,6 +136,7 @@ describe("units in hand", () => {
       ...standing,
       cost: 10,
       remaining: 490,
+      limitRemaining: 490,
       used: 510,
       resetAfterMs: 7_000,
       preview: false,

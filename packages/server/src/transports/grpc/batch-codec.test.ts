@@ -76,6 +76,7 @@ const decision: fc.Arbitrary<Decision> = fc.record({
   window: optional(fc.constantFrom(...windows)),
   limit: optional(fc.constantFrom(3, 4.5)),
   remaining: optional(amount),
+  limitRemaining: optional(amount),
   used: optional(amount),
   retryAfterMs: optional(ms),
   resetAfterMs: optional(ms),

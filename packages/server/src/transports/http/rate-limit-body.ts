@@ -57,14 +57,16 @@ function standingOf(
   };
 }
 
-/** One result per level: a policy with several limits is told by the strictest of them. */
+/** One result per level. A policy with several limits is described by the strictest of them, with what is left over all. */
 function resultsOf(decision: Decision, hierarchy: readonly string[]): Readonly<Record<string, RateLimitStanding>> {
   const nowMs = (decision.resetAtMs ?? 0) - (decision.resetAfterMs ?? 0);
   const results: Record<string, RateLimitStanding> = {};
   for (const policy of hierarchy) {
-    const [strictest] = (decision.limits ?? []).filter((limit) => limit.policy === policy).sort(byStrictness);
+    const limits = (decision.limits ?? []).filter((limit) => limit.policy === policy);
+    const [strictest] = limits.toSorted(byStrictness);
     if (strictest === undefined) continue;
-    results[policy] = standingOf(strictest, nowMs + strictest.resetAfterMs, decision.degraded);
+    const remaining = Math.min(...limits.map((limit) => limit.remaining));
+    results[policy] = standingOf({ ...strictest, remaining }, nowMs + strictest.resetAfterMs, decision.degraded);
   }
   return results;
 }
@@ -73,7 +75,7 @@ function resultsOf(decision: Decision, hierarchy: readonly string[]): Readonly<R
 function byStrictness(one: LimitDecision, other: LimitDecision): number {
   if (one.allowed !== other.allowed) return one.allowed ? 1 : -1;
   if (!one.allowed) return (other.retryAfterMs ?? Infinity) - (one.retryAfterMs ?? Infinity) || 0;
-  return one.remaining / one.limit - other.remaining / other.limit;
+  return other.used / other.limit - one.used / one.limit;
 }
 
 /** With fractions: a quarter of a second is not no time at all. */

@@ -19,7 +19,7 @@ type Standing = Pick<
 >;
 
 export function renderStatus(decision: Decision, { role, givesBack, nameOf }: DescriptorCheck): DescriptorStatus {
-  const standing: Standing = role === "enforced" ? decision : (strictest(decision.limits) ?? decision);
+  const standing: Standing = role === "enforced" ? decision : (findStrictest(decision.limits) ?? decision);
   // What gives back, and what never denies, is OK however it stands.
   const ok = standing.allowed || role === "shadow" || givesBack;
   const code = ok ? Code.OK : Code.OVER_LIMIT;
@@ -36,13 +36,16 @@ export function renderStatus(decision: Decision, { role, givesBack, nameOf }: De
   };
 }
 
-/** The one that denies with the longest wait, else the one with the smallest share left. */
-function strictest(limits: readonly LimitDecision[] = []): LimitDecision | undefined {
+/**
+ * The limit that denies with the longest wait, else the one with the smallest share left, with what is left over all of them.
+ */
+function findStrictest(limits: readonly LimitDecision[] = []): Standing | undefined {
   const wait = ({ allowed, retryAfterMs }: LimitDecision): number => (allowed ? -1 : (retryAfterMs ?? Infinity));
-  return limits.reduce<LimitDecision | undefined>((most, one) => {
+  const strictest = limits.reduce<LimitDecision | undefined>((most, one) => {
     if (most === undefined || wait(one) > wait(most)) return one;
-    return wait(one) === wait(most) && one.remaining * most.limit < most.remaining * one.limit ? one : most;
+    return wait(one) === wait(most) && one.used * most.limit > most.used * one.limit ? one : most;
   }, undefined);
+  return strictest && { ...strictest, remaining: Math.min(...limits.map(({ remaining }) => remaining)) };
 }
 
 /** After a denial, until the same request passes, if ever; else until the counter is as good as new. */
