@@ -445,7 +445,7 @@ class SluiceLimiter implements Limiter {
       // Only policies in shadow mode have local limits for it.
       shadow = decision.shadow;
     }
-    return degradedDecision(request, resolution.limits, degraded, shadow, this.#clock.epochMs());
+    return degradedDecision(request, resolution.limits, degraded, shadow);
   }
 
   #askLocally(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeAnswer {

@@ -11,6 +11,7 @@ export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
 export { createOneOutcome, wholeAnswer } from "./counters/one-outcome.ts";
 export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
 export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
+export { outageRetryMs } from "./decision/retry-after.ts";
 export {
   allowanceOf,
   epochMs,

@@ -47,7 +47,7 @@ export function connectServers(
   checkConnectOptions(options, addresses);
   const { whenUnavailable = "open", local, maxWaiting = usualMaxWaiting, onChange } = options;
   const deadlineMs = parseDeadlineMs(options) ?? usualDeadlineMs;
-  const stopgap = createStopgap(whenUnavailable, local, () => time.clock.epochMs());
+  const stopgap = createStopgap(whenUnavailable, local);
   const degraded: Record<StoreUnavailableReason, number> = {
     storage_unavailable: 0,
     storage_timeout: 0,

@@ -10,6 +10,7 @@ import {
   StoreUnavailable,
   type StoreUnavailableReason,
 } from "sluice";
+import { outageRetryMs } from "sluice/store";
 import { invalidOption } from "../check-options.ts";
 
 /** Decides in place of a server: a decision, or whether the request is allowed. */
@@ -44,14 +45,8 @@ export interface Stopgap {
 
 /** Receipts of this process, which no server knows. */
 const localReceipt = "local:";
-/** How long an outage is expected to last when nothing is known of it. */
-const outageMs = 60_000;
 
-export function createStopgap(
-  whenUnavailable: WhenUnavailable,
-  local: LocalLimits | undefined,
-  epochMs: () => number,
-): Stopgap {
+export function createStopgap(whenUnavailable: WhenUnavailable, local: LocalLimits | undefined): Stopgap {
   const limiter = local === undefined ? undefined : localLimiterFrom(local);
   if (whenUnavailable === "local" && limiter === undefined)
     throw invalidOption("local", 'must be given where whenUnavailable is "local": a limit, a limiter, or { policies }');
@@ -70,7 +65,7 @@ export function createStopgap(
     reason: StoreUnavailableReason,
   ): Promise<Decision> {
     const decided = await decide(request, reason);
-    if (typeof decided === "boolean") return degradedDecision(request, decided, reason, epochMs());
+    if (typeof decided === "boolean") return degradedDecision(request, decided, reason);
     if (typeof decided?.allowed !== "boolean")
       throw invalidOption("whenUnavailable", "must return true, false or a decision");
     return { ...decided, degraded: reason };
@@ -80,7 +75,7 @@ export function createStopgap(
     check(request, reason) {
       if (typeof whenUnavailable === "function") return decideInstead(whenUnavailable, request, reason);
       if (limiter !== undefined) return decideLocally(request, reason);
-      return degradedDecision(request, whenUnavailable === "open", reason, epochMs());
+      return degradedDecision(request, whenUnavailable === "open", reason);
     },
     charge:
       limiter &&
@@ -149,12 +144,7 @@ function createBereft({
 }
 
 /** A decision that nobody counted. An outage is never dressed up as a denial by a limit. */
-export function degradedDecision(
-  request: CheckRequest,
-  allowed: boolean,
-  degraded: StoreUnavailableReason,
-  epochMs: number,
-): Decision {
+export function degradedDecision(request: CheckRequest, allowed: boolean, degraded: StoreUnavailableReason): Decision {
   return {
     allowed,
     reason: "degraded",
@@ -167,9 +157,9 @@ export function degradedDecision(
     remaining: undefined,
     limitRemaining: undefined,
     used: undefined,
-    retryAfterMs: allowed ? undefined : outageMs,
-    resetAfterMs: outageMs,
-    resetAtMs: epochMs + outageMs,
+    retryAfterMs: allowed ? undefined : outageRetryMs,
+    resetAfterMs: undefined,
+    resetAtMs: undefined,
     queue: undefined,
     state: "normal",
     denyCount: 0,

@@ -75,7 +75,7 @@ export class ScriptedExchange implements Exchange {
 }
 
 export const allowed: Decision = {
-  ...degradedDecision({}, true, "storage_timeout", 0),
+  ...degradedDecision({}, true, "storage_timeout"),
   reason: "within_limits",
   degraded: undefined,
 };

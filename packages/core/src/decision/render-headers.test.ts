@@ -259,10 +259,10 @@ describe("Retry-After", () => {
       allowed: false,
       reason: "degraded",
       degraded: "storage_overloaded",
-      retryAfterMs: 60_000,
+      retryAfterMs: 1_000,
     };
     expect(renderHeaders(closed)).toEqual({
-      "Retry-After": "60",
+      "Retry-After": "1",
       "X-RateLimit-Degraded": "true",
       "X-RateLimit-Degraded-Reason": "storage_overloaded",
     });
@@ -280,12 +280,37 @@ describe("Retry-After", () => {
     expect(renderHeaders({ ...denied, ...fields })).not.toHaveProperty("Retry-After");
   });
 
-  it("is jittered by the random source, and neither earlier nor later than the drafts' own reset", () => {
-    const decision = { ...denied, retryAfterMs: 10_000 };
-    const headers = renderHeaders(decision, { generations: headerGenerations, random: () => 0.5 });
-    expect(headers["Retry-After"]).toBe("15");
-    expect(headers.RateLimit).toBe('"api.read/tenant";r=0;t=15');
-    expect(headers["RateLimit-Reset"]).toBe("15");
+  it("is jittered by the random source; the drafts' own reset is exact", () => {
+    const decision = { ...denied, retryAfterMs: 60_000 };
+    const headers = renderHeaders(decision, { generations: headerGenerations, random: () => 0.999 });
+    expect(headers["Retry-After"]).toBe("66");
+    expect(headers.RateLimit).toBe('"api.read/tenant";r=0;t=60');
+    expect(headers["RateLimit-Reset"]).toBe("60");
+  });
+
+  it("is 1 to 5 seconds in an outage, and nothing is said of what was not counted", () => {
+    const { remaining, limitRemaining, used, resetAfterMs, resetAtMs } = withoutLimit;
+    const uncounted = { remaining, limitRemaining, used, resetAfterMs, resetAtMs };
+    const closed: Decision = {
+      ...denied,
+      ...uncounted,
+      reason: "degraded",
+      degraded: "storage_timeout",
+      retryAfterMs: 1_000,
+    };
+    const waits = [0, 0.3, 0.5, 0.7, 0.999].map(
+      (value) => renderHeaders(closed, { random: () => value })["Retry-After"],
+    );
+    expect(waits).toEqual(["1", "2", "3", "4", "5"]);
+    expect(renderHeaders(closed, { generations: headerGenerations })).toEqual({
+      "Retry-After": "1",
+      "X-RateLimit-Limit": "100",
+      "X-RateLimit-Policy": "api.read",
+      "X-RateLimit-Scope": "tenant",
+      "X-RateLimit-Degraded": "true",
+      "X-RateLimit-Degraded-Reason": "storage_timeout",
+      "RateLimit-Policy": '"api.read/tenant";q=100;w=60',
+    });
   });
 });
 

@@ -1,6 +1,6 @@
 import type { Window } from "../policy/policy.ts";
 import type { Decision, LimitDecision } from "./decision.ts";
-import { findWaitMs, retryAfterSeconds } from "./retry-after.ts";
+import { findWaitMs, outageRetrySeconds, retryAfterSeconds, waitSeconds } from "./retry-after.ts";
 
 /** Header fields as clients have learned to read them, oldest first. The IETF draft still moves; each has its own renderer. */
 export const headerGenerations = ["legacy", "draft6", "draft7", "draft11"] as const;
@@ -69,12 +69,14 @@ const maxInteger = 999_999_999_999_999;
 export function renderHeaders(decision: Decision, options: RenderHeadersOptions = {}): Record<string, string> {
   const headers: Record<string, string> = {};
   const waitMs = findWaitMs(decision);
-  const retryAfter = waitMs === undefined ? undefined : retryAfterSeconds(waitMs, options.random);
   const names = options.lowerCase === true ? lowerNames : properNames;
-  if (retryAfter !== undefined) headers[names.retryAfter] = String(retryAfter);
+  if (waitMs !== undefined) {
+    const seconds = isOutage(decision) ? outageRetrySeconds(options.random) : retryAfterSeconds(waitMs, options.random);
+    headers[names.retryAfter] = String(seconds);
+  }
 
   const { generations = defaultGenerations, brief = false } = options;
-  const untilMore = secondsUntilMore(decision, retryAfter);
+  const untilMore = secondsUntilMore(decision, waitMs);
   if (generations.includes("legacy")) {
     renderLegacy(headers, names, decision);
     if (!(brief && decision.allowed && generations.includes("draft11"))) renderNames(headers, names, decision);
@@ -90,7 +92,7 @@ function renderLegacy(headers: Record<string, string>, names: FieldNames, decisi
   if (limit !== undefined) {
     const lasting = findLastingTexts(decision);
     headers[names.limit] = lasting?.limit ?? wholeNumber(limit);
-    headers[names.remaining] = wholeNumber(remaining ?? 0);
+    if (remaining !== undefined) headers[names.remaining] = wholeNumber(remaining);
     const resetAtMs = findResetAtMs(decision);
     if (resetAtMs !== undefined) headers[names.reset] = String(Math.ceil(resetAtMs / 1000));
     if (state === "warning" && used !== undefined && limit > 0) {
@@ -119,9 +121,10 @@ function renderDraft6(
   decision: Decision,
   untilMore: number | undefined,
 ): void {
-  if (decision.limit === undefined) return;
-  headers[names.draft6Limit] = wholeNumber(decision.limit);
-  headers[names.draft6Remaining] = wholeNumber(decision.remaining ?? 0);
+  const { limit, remaining } = decision;
+  if (limit === undefined || remaining === undefined) return;
+  headers[names.draft6Limit] = wholeNumber(limit);
+  headers[names.draft6Remaining] = wholeNumber(remaining);
   if (untilMore !== undefined) headers[names.draft6Reset] = String(untilMore);
 }
 
@@ -131,10 +134,10 @@ function renderDraft7(
   decision: Decision,
   untilMore: number | undefined,
 ): void {
-  if (decision.limit === undefined) return;
+  const { limit, remaining } = decision;
+  if (limit === undefined || remaining === undefined) return;
   const reset = untilMore === undefined ? "" : `, reset=${untilMore}`;
-  headers[names.rateLimit] =
-    `limit=${wholeNumber(decision.limit)}, remaining=${wholeNumber(decision.remaining ?? 0)}${reset}`;
+  headers[names.rateLimit] = `limit=${wholeNumber(limit)}, remaining=${wholeNumber(remaining)}${reset}`;
   // This generation knows no policy without a window.
   const policies = nameLimits(decision)
     .filter((named) => windowSeconds(named) !== undefined)
@@ -151,10 +154,12 @@ function renderDraft11(
   const lasting = findLastingTexts(decision) ?? describeLimits(nameLimits(decision));
   if (lasting === undefined) return;
   headers[names.rateLimitPolicy] = lasting.policies;
+  // What nobody counted is not made up: while counters cannot be asked, only the policies are named.
+  if (decision.remaining === undefined) return;
   const effectiveWindow = untilMore === undefined ? "" : `;t=${untilMore}`;
   // The item names one limit, so it says what that limit has left; `X-RateLimit-Remaining` is the least of all.
   const { limitRemaining, remaining } = decision;
-  headers[names.rateLimit] = `${lasting.speaker};r=${wholeNumber(limitRemaining ?? remaining ?? 0)}${effectiveWindow}`;
+  headers[names.rateLimit] = `${lasting.speaker};r=${wholeNumber(limitRemaining ?? remaining)}${effectiveWindow}`;
 }
 
 /** `RateLimit-Policy` and the name of the limit that speaks, as draft 11 writes them. */
@@ -246,12 +251,14 @@ function findFreeName(taken: ReadonlySet<string>, wanted: string): string {
   return name;
 }
 
-/**
- * Seconds until there is more than `remaining`: `reset` and `t` of the drafts. For a denial this is `Retry-After` itself,
- * jitter included: the drafts want neither of the two to be earlier than the other.
- */
-function secondsUntilMore(decision: Decision, retryAfter: number | undefined): number | undefined {
-  if (retryAfter !== undefined) return retryAfter;
+/** Whether nobody counted: counters could not be asked, and `on_failure` answered. */
+function isOutage({ reason, degraded }: Decision): boolean {
+  return reason === "degraded" && degraded !== "kill_switch";
+}
+
+/** Seconds until there is more than `remaining`: `reset` and `t` of the drafts. For a denial, until the same request passes. */
+function secondsUntilMore(decision: Decision, waitMs: number | undefined): number | undefined {
+  if (waitMs !== undefined) return waitSeconds(waitMs);
   const { resetAfterMs } = decision;
   if (resetAfterMs === undefined || !Number.isFinite(resetAfterMs)) return undefined;
   return Math.max(0, Math.ceil(resetAfterMs / 1000));

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Decision } from "./decision.ts";
-import { findWaitMs, retryAfterSeconds } from "./retry-after.ts";
+import { findWaitMs, outageRetrySeconds, retryAfterSeconds } from "./retry-after.ts";
 
 describe("retryAfterSeconds", () => {
   it.each([
@@ -21,11 +21,21 @@ describe("retryAfterSeconds", () => {
     expect(retryAfterSeconds(ms, () => 0)).toBe(1);
   });
 
-  it("adds up to as much again, evenly, with a random source", () => {
-    expect(retryAfterSeconds(10_000, () => 0)).toBe(10);
-    expect(retryAfterSeconds(10_000, () => 0.5)).toBe(15);
-    expect(retryAfterSeconds(10_000, () => 0.999_999)).toBe(20);
-    expect(retryAfterSeconds(200, () => 0.6)).toBe(2);
+  it.each([
+    [200, 2],
+    [1_000, 2],
+    [10_000, 11],
+    [60_000, 66],
+    [100_000, 110],
+    [1_200_000, 1_210],
+  ])("adds up to a tenth with a random source, at least one second and ten at most: %d ms", (ms, most) => {
+    expect(retryAfterSeconds(ms, () => 0)).toBe(retryAfterSeconds(ms));
+    expect(retryAfterSeconds(ms, () => 0.999_999)).toBe(most);
+  });
+
+  it("spreads evenly what comes back after an outage, over 1 to 5 seconds", () => {
+    expect([0, 0.25, 0.5, 0.7, 0.999_999].map((value) => outageRetrySeconds(() => value))).toEqual([1, 2, 3, 4, 5]);
+    expect(outageRetrySeconds()).toBe(1);
   });
 
   it("never comes out earlier than without jitter, nor later than twice that, whatever the source gives", () => {

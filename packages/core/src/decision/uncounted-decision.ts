@@ -4,6 +4,7 @@ import type { CompiledPolicy } from "../match/compiled.ts";
 import type { Refusal } from "../match/resolve.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 import type { Decision, ShadowDenial } from "./decision.ts";
+import { outageRetryMs } from "./retry-after.ts";
 
 /** A policy denies by name, or for a dimension that is missing. */
 export function refusedDecision(
@@ -25,19 +26,16 @@ export function unlimitedDecision(
   return { ...uncounted(request, shadow), policy: policy?.id, version: policy?.version };
 }
 
-/** How long an outage is expected to last when nothing is known of it. */
-const outageMs = 60_000;
-
 /**
  * The counters cannot be asked, and no policy that applies has local ones. One that fails closed is enough to deny. An
- * outage is never dressed up as a denial by a limit: the reason is `degraded`, whatever the answer.
+ * outage is never dressed up as a denial by a limit: the reason is `degraded`, whatever the answer, and what nobody counted (used,
+ * remaining, reset) is not made up.
  */
 export function degradedDecision(
   request: CheckRequest,
   limits: readonly ResolvedLimit[],
   degraded: StoreUnavailableReason,
   shadow: readonly ShadowDenial[],
-  epochMs: number,
 ): Decision {
   const enforced = limits.filter(({ group }) => group === 0);
   const closed = enforced.find(({ limit }) => limit.policy.onFailure === "closed");
@@ -45,16 +43,13 @@ export function degradedDecision(
     ...uncounted(request, shadow),
     allowed: closed === undefined,
     reason: "degraded",
-    retryAfterMs: closed === undefined ? undefined : outageMs,
-    resetAfterMs: outageMs,
-    resetAtMs: epochMs + outageMs,
+    retryAfterMs: closed === undefined ? undefined : outageRetryMs,
     degraded,
   };
   const speaking = closed ?? enforced[0];
   if (speaking === undefined) return outage;
   const { limit, windows, cost } = speaking;
   const { source, capacity } = windows[0]!;
-  const whole = Math.floor(capacity);
   return {
     ...outage,
     cost,
@@ -63,9 +58,6 @@ export function degradedDecision(
     scope: limit.scope,
     window: source,
     limit: capacity,
-    remaining: outage.allowed ? whole : 0,
-    limitRemaining: outage.allowed ? whole : 0,
-    used: outage.allowed ? 0 : whole,
   };
 }
 

@@ -315,7 +315,9 @@ export abstract class RateLimiterAbstract {
   }
 
   #standing(decision: Decision, cost: number): RateLimiterRes {
-    const { used = cost, resetAfterMs, retryAfterMs, reason } = decision;
+    const { resetAfterMs, retryAfterMs, reason } = decision;
+    // Without counters nothing was consumed, as far as anyone knows.
+    const { used = reason === "degraded" ? 0 : cost } = decision;
     const blocked = reason === "blocked";
     const consumed = blocked ? Math.max(used, Math.floor(this.points) + 1) : used;
     const remaining = Math.max(this.points - consumed, 0);

@@ -20,8 +20,30 @@ export interface RateLimitBody extends RateLimitStanding {
   readonly most_restrictive_limit?: RateLimitStanding;
 }
 
+/** How long this vocabulary expects an outage to last, of which nothing is known. */
+const outageMs = 60_000;
+
+/** What this vocabulary says while counters cannot be asked: all is left or nothing, and it lasts a minute. */
+function assumeOutage(decision: Decision, nowMs: number): Decision {
+  if (decision.reason !== "degraded" || decision.degraded === "kill_switch") return decision;
+  const { allowed, limit } = decision;
+  return {
+    ...decision,
+    remaining: limit === undefined ? undefined : allowed ? Math.floor(limit) : 0,
+    retryAfterMs: allowed ? undefined : outageMs,
+    resetAfterMs: outageMs,
+    resetAtMs: nowMs + outageMs,
+  };
+}
+
 /** `limit` is the limit that was asked for; `hierarchy` the policies of all levels, where there are several. */
-export function rateLimitBody(decision: Decision, limit: string, hierarchy?: readonly string[]): RateLimitBody {
+export function rateLimitBody(
+  decided: Decision,
+  limit: string,
+  nowMs: number,
+  hierarchy?: readonly string[],
+): RateLimitBody {
+  const decision = assumeOutage(decided, nowMs);
   const { allowed } = decision;
   const standing = standingOf(decision, decision.resetAtMs, decision.degraded);
   return {

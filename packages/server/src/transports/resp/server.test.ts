@@ -567,7 +567,7 @@ describe("with counters elsewhere", () => {
     const closed = { policies: [{ id: "shut", limits: [{ by: ["user"], windows: ["3/h"] }], on_failure: "closed" }] };
     const limiter = createLimiter({ policies: closed, counters: { ...counters, take: fail } });
     const reply = await talk(await listen(limiter), encode("SLUICE.CHECK", "user=u"));
-    expect(reply).toMatch(/^\*8\r\n:0\r\n:3\r\n:0\r\n:60000\r\n:60000\r\n\$8\r\ndegraded\r\n/);
+    expect(reply).toMatch(/^\*8\r\n:0\r\n:3\r\n:-1\r\n:1000\r\n:-1\r\n\$8\r\ndegraded\r\n/);
   });
 });
 

@@ -24,7 +24,7 @@ export function rateLimit(request: HttpRequest, context: HttpContext): HttpRespo
   return whenDecided(decided, (decision) => ({
     status: statusOf(decision),
     headers: renderHeaders(decision, { random: context.random }),
-    body: rateLimitBody(decision, limit, hierarchy),
+    body: rateLimitBody(decision, limit, Date.now(), hierarchy),
   }));
 }
 
