@@ -10,8 +10,8 @@ export { createVerdict, type WindowVerdict, type WritableVerdict } from "./algor
 export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
 export { createOneOutcome, wholeAnswer } from "./counters/one-outcome.ts";
 export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
-export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
 export { outageRetryMs } from "./decision/retry-after.ts";
+export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
 export {
   allowanceOf,
   epochMs,
