@@ -91,8 +91,7 @@ function whyItApplies(
   else if (policy === snapshot.fallback) {
     const isMatched = resolution.candidates.some((one) => one.policy !== policy && one.policy.enforced);
     notes.push(`the default: no enforced policy matches${isMatched ? " every way to read the path" : ""}`);
-  }
-  else {
+  } else {
     const parts: string[] = [];
     if (match.endpoint !== undefined) parts.push(`endpoint ${match.endpoint}`);
     if (match.methods.length > 0) parts.push(`method ${match.methods.join(" or ")}`);

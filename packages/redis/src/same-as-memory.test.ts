@@ -471,7 +471,12 @@ function fewestCalls(leases: readonly (readonly ResolvedLimit[])[]): number {
 /** Leases that travel together, against the same ones granted one after the other in memory. */
 async function leasesTogether(servers: string, runs: number): Promise<void> {
   const clock = testTime();
-  const store = new RedisCounters({ servers, deadlineMs: 60_000, maxBatch: mostPerCall, tune: scriptsOnTestTime(clock) });
+  const store = new RedisCounters({
+    servers,
+    deadlineMs: 60_000,
+    maxBatch: mostPerCall,
+    tune: scriptsOnTestTime(clock),
+  });
   const lease = fc.record({
     limits: fc.uniqueArray(fc.nat({ max: algorithms.length - 1 }), { minLength: 1, maxLength: 2 }),
     subject: fc.nat({ max: 1 }),
