@@ -1,4 +1,4 @@
-/** What a connection manager of Envoy is told about paths. */
+/** The path settings of Envoy's connection manager. */
 export interface EnvoyPaths {
   readonly normalizePath: boolean;
   readonly mergeSlashes: boolean;

@@ -25,7 +25,7 @@ const nodeRoutes = Object.entries(limitedRoutes)
   .filter(([name]) => name !== "orders")
   .map(([name, pattern]) => [name, pattern.replace(/\{(\w+)\}/, ":$1")] as const);
 
-/** Real servers and routers, each on a port of its own. */
+/** Real servers and routers, each on a separate port. */
 export async function startReaders(): Promise<readonly PathReader[]> {
   const oldest = createRequire(new URL("../oldest/package.json", import.meta.url));
   return Promise.all([

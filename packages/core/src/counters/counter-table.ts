@@ -123,7 +123,7 @@ export class CounterTable {
 
   /**
    * Drops, of a sample of a limit's counters, the one that has used least of it; of several, the one nearest to idle. An
-   * idle counter that is met on the way goes instead, and an exhausted one never does. False where none was found.
+   * idle counter that is met on the way goes instead, and an exhausted one never does. False if none was found.
    */
   evictLeastUsed(owner: number, nowMs: number): boolean {
     if (this.evictableOf(owner) === 0) return false;

@@ -154,7 +154,7 @@ function renderDraft11(
   const lasting = findLastingTexts(decision) ?? describeLimits(nameLimits(decision));
   if (lasting === undefined) return;
   headers[names.rateLimitPolicy] = lasting.policies;
-  // What nobody counted is not made up: while counters cannot be asked, only the policies are named.
+  // Uncounted figures are left out: while counters cannot be asked, only the policies are named.
   if (decision.remaining === undefined) return;
   const effectiveWindow = untilMore === undefined ? "" : `;t=${untilMore}`;
   // The item names one limit, so it says what that limit has left; `X-RateLimit-Remaining` is the least of all.
@@ -251,7 +251,7 @@ function findFreeName(taken: ReadonlySet<string>, wanted: string): string {
   return name;
 }
 
-/** Whether nobody counted: counters could not be asked, and `on_failure` answered. */
+/** Whether counters could not be asked, and `on_failure` answered. */
 function isOutage({ reason, degraded }: Decision): boolean {
   return reason === "degraded" && degraded !== "kill_switch";
 }

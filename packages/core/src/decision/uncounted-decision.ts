@@ -28,8 +28,8 @@ export function unlimitedDecision(
 
 /**
  * The counters cannot be asked, and no policy that applies has local ones. One that fails closed is enough to deny. An
- * outage is never dressed up as a denial by a limit: the reason is `degraded`, whatever the answer, and what nobody counted (used,
- * remaining, reset) is not made up.
+ * outage is never dressed up as a denial by a limit: the reason is `degraded`, whatever the answer, and figures that were not counted
+ * (used, remaining, reset) are left out.
  */
 export function degradedDecision(
   request: CheckRequest,

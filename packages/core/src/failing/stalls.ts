@@ -6,8 +6,8 @@ const noticeableMs = 4;
 export const mostExcusedMs = 1000;
 
 /**
- * Notices that this process did not run: it had no turn on a processor, or was busy with something else. Whoever was to answer
- * it meanwhile is not to blame for that.
+ * Notices that this process did not run: it had no turn on a processor, or was busy with something else. The
+ * server that was to answer meanwhile is not to blame for that.
  */
 export class Stalls {
   #countedMs = Number.NEGATIVE_INFINITY;
@@ -60,7 +60,7 @@ export function excuse(waiting: Excusable, stalledSinceMs: number, nowMs: number
 
 /**
  * Whether it is this process that a question went unanswered for: it did not run for as long as the whole deadline, so that
- * nothing can be said of whoever was to answer.
+ * nothing can be said about the server that was to answer.
  */
 export function isStarved({ excusedMs, patienceMs }: Pick<Excusable, "excusedMs" | "patienceMs">): boolean {
   return excusedMs >= patienceMs;

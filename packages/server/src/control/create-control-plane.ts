@@ -40,7 +40,7 @@ export interface ControlPlaneOptions {
 }
 
 export interface RunningControlPlane extends ControlPlane {
-  /** Resolves when refusals that were told are kept, and the thread for long work has ended. The store is not closed. */
+  /** Resolves when all refusals are in the audit, and the thread for long work has ended. The store is not closed. */
   close(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 import type { Actor } from "./control-plane.ts";
 
-/** By what callers are told apart where each has a share. */
+/** The name under which a caller's share of something is counted. */
 export function whoOf({ caller: { tokenId, name } }: Actor): string {
   return tokenId === undefined ? name : `${name} (${tokenId})`;
 }

@@ -11,7 +11,7 @@ export interface Holding {
 
 /**
  * What connections make a process hold: requests that are half received or sent ahead, and answers that are not read yet. Each
- * connection has bounds of its own; this is the bound on all of them together, because ten thousand times a small bound is
+ * connection has separate bounds; this is the bound on all of them together, because ten thousand times a small bound is
  * a large one. Beyond it connections are closed: those first that have held something for longest without ever being
  * done, and of these only such as hold half of the average or more. A client that sends whole requests and reads its answers holds
  * nothing for longer than a moment.

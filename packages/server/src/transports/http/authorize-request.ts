@@ -124,7 +124,7 @@ function readDimensions(
 }
 
 /**
- * A gateway that was not told to drop its client's query hands it on, alone or behind parameters of its own, and with it the choice of
+ * A gateway that was not told to drop its client's query hands it on, alone or behind the gateway's parameters, and with it the choice of
  * cost, policy and domain. So a sub-request that has everything its client's query has is refused.
  */
 function refuseClientsQuery(query: string, headers: RequestHeaders, problems: Problem[]): void {

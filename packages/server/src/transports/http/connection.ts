@@ -38,8 +38,8 @@ const minReadBytesPerMs = 64;
 
 /**
  * One client. Requests are answered one after the other, the next when the client's side has taken the answer before it, and
- * nothing is parsed meanwhile: what a client sends ahead waits in the socket, and then in the kernel, until the client itself cannot
- * send any more.
+ * nothing is parsed meanwhile: what a client sends ahead waits in the socket, and then in the kernel, until the client itself has
+ * to stop sending.
  */
 export class Connection {
   readonly #socket: Socket;

@@ -5,7 +5,7 @@ import type { StoreReport } from "../../status/store-report.ts";
 import { redactText } from "../../telemetry/redact-text.ts";
 import { protocols } from "../transport.ts";
 
-/** Of an error of the policy store: whoever may look reads it. */
+/** Most characters of a policy store's error, which every viewer can read. */
 const maxReasonLength = 1_000;
 
 const maxProblems = 20;
