@@ -6,8 +6,17 @@ const main = path.join(import.meta.dirname, "..", "..", "packages", "server", "s
 /** A server in a process of its own, with a policy store. */
 export interface BenchNode {
   readonly http: string;
+  /** `grpc://127.0.0.1:34567`; undefined where it is off, as usual. */
+  readonly grpc: string | undefined;
   readonly admin: string;
+  readonly pid: number;
   stop(): Promise<void>;
+}
+
+interface Listening {
+  readonly http: [string];
+  readonly grpc?: [string];
+  readonly admin: [string];
 }
 
 export async function startNode(env: Readonly<Record<string, string>>): Promise<BenchNode> {
@@ -23,16 +32,18 @@ export async function startNode(env: Readonly<Record<string, string>>): Promise<
   });
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   let log = "";
-  const listening = await new Promise<{ http: [string]; admin: [string] }>((resolve, reject) => {
+  const listening = await new Promise<Listening>((resolve, reject) => {
     child.once("close", (code) => reject(new Error(`a node ended with ${code}:\n${log}`)));
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       log = (log + text).slice(-100_000);
       const line = log.split("\n").find((one) => one.includes('"message":"listening"') && one.endsWith("}"));
-      if (line !== undefined) resolve(JSON.parse(line) as { http: [string]; admin: [string] });
+      if (line !== undefined) resolve(JSON.parse(line) as Listening);
     });
   });
   return {
     http: listening.http[0],
+    grpc: listening.grpc?.[0],
+    pid: child.pid!,
     admin: listening.admin[0],
     async stop(): Promise<void> {
       child.kill();

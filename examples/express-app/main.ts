@@ -1,4 +1,4 @@
-// An Express app with a limit for everybody, a stricter one for logging in, and one per signed-in user.
+// An Express app with a limit for everybody, a stricter one for logging in, and one per user.
 
 import { rateLimit } from "@sluice/middleware/express";
 import { redis } from "@sluice/redis";
@@ -29,8 +29,8 @@ app.post("/login", login, express.json(), (request, response) => {
   response.status(known ? 200 : 401).json({ welcome: known });
 });
 
-// Reports are dear: six a minute for each user, three at once.
-const reports = limit("6/m burst 3", { name: "reports", counters }).by("user");
+// Reports are dear: six a minute for each user, three at once. Visitors who are not signed in count by their address.
+const reports = limit("6/m burst 3", { name: "reports", counters }).by("subject");
 const userOf = (request: express.Request): string | undefined => request.header("x-user");
 app.get("/reports/:id", rateLimit(reports, { dimensions: { user: userOf } }), (request, response) => {
   response.json({ report: request.params.id });

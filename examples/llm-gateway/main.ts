@@ -9,7 +9,8 @@ const limiter = createLimiter({
     policies: [
       {
         id: "llm.tokens",
-        limits: [{ by: ["tenant"], windows: ["1000/m"], tiers: { pro: { windows: ["100k/m"] } } }],
+        // A call without a tenant is refused: all such calls would share one counter.
+        limits: [{ by: ["tenant"], windows: ["1000/m"], tiers: { pro: { windows: ["100k/m"] } }, missing: "deny" }],
         on_failure: "local",
       },
     ],

@@ -41,6 +41,8 @@ const documentOf = (id: string, limit: number): Record<string, unknown> => ({
 
 interface Rollout {
   readonly id: string;
+  readonly step: number;
+  readonly waits_for?: { readonly code: string };
   readonly state: string;
   readonly percent: number;
   readonly reason: string;
@@ -135,6 +137,62 @@ async function auditOf(on: Sluice, { id }: Rollout): Promise<readonly AuditEntry
 }
 
 describe("rollouts of a fleet that is asked", () => {
+  it("move on, or back, where a few subjects ask a few times a minute, and say what they wait for", async () => {
+    const [one, two] = nodes as [Sluice, Sluice];
+    // One request a second, of which every tenth is from somebody who joins first.
+    const crowd = Array.from({ length: 40 }, (_, i) => `guest-${i}`);
+    const perMinute = 60;
+    const steps = [10, 100].map((percent) => ({ percent, hold_ms: 4 * minuteMs }));
+    const begin = async (policy: string, limit: number): Promise<void> => {
+      const document = (windows: string) => ({
+        id: policy,
+        match: { endpoint: `/${policy}` },
+        limits: [{ by: ["user"], algorithm: "fixed_window", windows: [windows] }],
+        on_failure: "open",
+      });
+      await steerWell(one, fleet, "PUT", `/policies/${policy}`, { document: document("1000000/h") });
+      const wish = { by: "user", observe_for_ms: 5 * minuteMs, steps };
+      const body = { document: document(`${limit}/h`), expected_version: 1, rollout: wish };
+      await steerWell(one, fleet, "PUT", `/policies/${policy}`, body);
+    };
+    await Promise.all([begin("calm-good", 900_000), begin("calm-bad", 1)]);
+    const waits = new Set<string>();
+    const ended = Promise.all(
+      ["calm-good", "calm-bad"].map(async (policy) => {
+        for (;;) {
+          const { state, waits_for } = await rolloutOf(two, policy);
+          if (state === "done" || state === "rolled_back") return state;
+          waits.add(waits_for?.code ?? "none");
+          await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+      }),
+    );
+    let over = false;
+    const states = ended.finally(() => {
+      over = true;
+    });
+    const beganMs = Date.now();
+    for (let asked = 0; !over; await new Promise((resolve) => setTimeout(resolve, 20))) {
+      const due = Math.floor(((Date.now() - beganMs) / minuteMs) * speed * perMinute);
+      // What a slow machine falls behind by is left out: how much traffic there is matters less than that it is steady.
+      for (const until = Math.min(due, asked + 20); asked < until; asked++) {
+        const [node, user] = [nodes[asked % 2]!, crowd[Math.floor(asked / 2) % crowd.length]!];
+        await Promise.all(["calm-good", "calm-bad"].map((policy) => check(node, policy, user, false)));
+      }
+      asked = Math.max(asked, due - 100);
+    }
+    expect(await states).toEqual(["done", "rolled_back"]);
+    expect(await rolloutOf(one, "calm-bad")).toMatchObject({
+      step: 0,
+      reason: expect.stringMatching(/3 times in a row/),
+    });
+    expect(waits).toContain("observation");
+    expect(waits).toContain("hold");
+    expect([...waits].filter((code) => code === "none" || code === "operator")).toEqual([]);
+    const { items } = await steerWell(two, fleet, "GET", "/policies/calm-bad/versions");
+    expect(items).toMatchObject([{ version: 2, current: false, rollout: { state: "rolled_back" } }, { version: 1 }]);
+  }, 180_000);
+
   it("end by themselves: a version that denies too much is rolled back, one that does not is for everybody", async () => {
     const [one, two] = nodes as [Sluice, Sluice];
     await beginRollout(one, "bad", 3);

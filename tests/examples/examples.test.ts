@@ -49,6 +49,10 @@ describe("the Express app", { timeout }, () => {
     const url = await serve("express-app");
     expect(await statuses(4, () => fetch(`${url}/reports/1`, user("ada")))).toEqual([200, 200, 200, 429]);
     expect(await statuses(1, () => fetch(`${url}/reports/1`, user("bob")))).toEqual([200]);
+    // Visitors who are not signed in count apart from one another.
+    const visitor = (address: string) => () => fetch(`${url}/reports/1`, { headers: { "x-forwarded-for": address } });
+    expect(await statuses(4, visitor("192.0.2.7"))).toEqual([200, 200, 200, 429]);
+    expect(await statuses(1, visitor("192.0.2.8"))).toEqual([200]);
     const login = (password: string) => () =>
       fetch(`${url}/login`, {
         method: "POST",
@@ -99,6 +103,7 @@ describe("the gateway before a language model", { timeout }, () => {
     expect((await (await chat("small", 700)).text()).includes('"tokens":700')).toBe(true);
     expect(await statuses(1, () => chat("small", 1))).toEqual([429]);
     expect(await statuses(3, () => chat("acme", 700))).toEqual([200, 200, 200]);
+    expect((await fetch(`${url}/v1/chat`, { method: "POST" })).status).toBe(429);
   });
 });
 
@@ -128,6 +133,8 @@ describe("the Nest app", { timeout }, () => {
     const url = await serve("nest-module");
     const exports = () => fetch(`${url}/orders/export`, { method: "POST", headers: { "x-tenant": "acme" } });
     expect(await statuses(3, exports)).toEqual([201, 201, 429]);
+    // Without a tenant it counts by address.
+    expect((await fetch(`${url}/orders/export`, { method: "POST" })).status).toBe(201);
     expect((await fetch(`${url}/orders/7`)).headers.get("x-ratelimit-limit")).toBe("100");
     expect((await fetch(`${url}/health`)).headers.get("x-ratelimit-limit")).toBe(null);
   });

@@ -5,8 +5,8 @@ import type { TestServer } from "@sluice/test-servers";
 const marginMs = 10;
 
 /**
- * Watches from another thread how quickly a server answers, so that a machine with too much to do is told from a caller
- * that stood still.
+ * Watches from another thread how quickly a server answers and whether the main thread gets a core, so that a machine with
+ * too much to do is distinguished from a caller that stood still.
  */
 export class ServerWitness {
   readonly #worker: Worker;
@@ -17,7 +17,7 @@ export class ServerWitness {
     this.#worker.on("message", (slow) => this.#slow.push(slow));
   }
 
-  /** Whether the server was seen to answer slowly at some time between two moments by `performance.now()`. */
+  /** Whether the server answered slowly, or the main thread had no core, between two moments by `performance.now()`. */
   sawSlowness(fromMs: number, toMs: number): boolean {
     const { timeOrigin } = performance;
     return this.#slow.some(

@@ -1,4 +1,6 @@
-// Asks a server for a PONG over its Unix socket every few milliseconds, from a thread of its own, and reports what took long.
+// Asks a server for a PONG over its Unix socket every few milliseconds, from a separate thread, and reports what took long. It also
+// reports when the main thread was ready to run and had no core to run on.
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { parentPort, workerData } from "node:worker_threads";
 
@@ -16,7 +18,20 @@ socket.on("data", () => {
   if (nowMs - sentMs > slowMs) parentPort?.postMessage({ fromMs: sentMs, toMs: nowMs });
   waiting = false;
 });
+/** For how long the main thread has waited for a core since it began. Its thread id is that of the process. */
+function runDelayMs(): number {
+  const [, delayNs] = readFileSync(`/proc/self/task/${process.pid}/schedstat`, "utf8").split(" ");
+  return Number(delayNs) / 1e6;
+}
+
+let lookedMs = performance.timeOrigin + performance.now();
+let delayMs = runDelayMs();
 setInterval(() => {
+  const fromMs = lookedMs;
+  const delayBeforeMs = delayMs;
+  lookedMs = performance.timeOrigin + performance.now();
+  delayMs = runDelayMs();
+  if (delayMs - delayBeforeMs > slowMs) parentPort?.postMessage({ fromMs, toMs: lookedMs });
   if (waiting) return;
   waiting = true;
   sentMs = performance.timeOrigin + performance.now();

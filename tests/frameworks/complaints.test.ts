@@ -3,12 +3,7 @@ import type { AddressInfo } from "node:net";
 import { type Limits, rateLimit as limitExpress, type RateLimitOptions } from "@sluice/middleware/express";
 import { SluiceStore as ExpressStore, rateLimit as expressRateLimit } from "@sluice/middleware/express-rate-limit";
 import { SluiceStore as FastifyStore } from "@sluice/middleware/fastify-rate-limit";
-import {
-  RateLimiterMemory,
-  RateLimiterRedis,
-  RateLimiterRes,
-  RateLimiterUnion,
-} from "@sluice/middleware/rate-limiter-flexible";
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from "@sluice/middleware/rate-limiter-flexible";
 import { RedisCounters } from "@sluice/redis";
 import { createFaultyProxy, type FaultyProxy, startServer, type TestServer } from "@sluice/test-servers";
 import express, { type Request, type RequestHandler } from "express";
@@ -276,7 +271,8 @@ describe("complaints about Redis, none of which is true here", () => {
 
   it("denied requests are charged", async () => {
     const counters = await open();
-    for (const make of makers) {
+    // rate-limiter-flexible counts what it refuses, and apps go by that count.
+    for (const make of [hittingExpress, hittingFastify]) {
       const shape = { counters, prefix: "denied", windowMs: longMs };
       const strict = make({ ...shape, limit: 2 });
       expect(await passed(strict, strict.name, 20)).toBe(2);
@@ -299,11 +295,6 @@ describe("complaints about Redis, none of which is true here", () => {
     expect(await statuses(url, 10)).toEqual([200, 200, ...Array(8).fill(429)]);
     address = "192.0.2.2";
     expect(await statuses(url, 3)).toEqual([200, 200, 429]);
-    const all = new RateLimiterRedis({ counters, keyPrefix: "all", points: 5, duration: long });
-    const each = new RateLimiterRedis({ counters, keyPrefix: "each", points: 2, duration: long });
-    const union = new RateLimiterUnion(all, each);
-    for (let i = 0; i < 10; i++) await union.consume("a").catch(() => {});
-    expect(await all.get("a")).toMatchObject({ consumedPoints: 2 });
   });
 
   it("an offline queue hangs a request for 30 s, and it is answered 429 then", async () => {

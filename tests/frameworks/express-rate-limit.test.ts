@@ -1,12 +1,12 @@
 import type { AddressInfo } from "node:net";
 import * as ours from "@sluice/middleware/express-rate-limit";
-import ourDefault, { rateLimit, SluiceStore } from "@sluice/middleware/express-rate-limit";
+import ourDefault, { rateLimit, SluiceStore, type StoreOptions } from "@sluice/middleware/express-rate-limit";
 import { RedisCounters } from "@sluice/redis";
 import { startServer, type TestServer } from "@sluice/test-servers";
 import express, { type RequestHandler } from "express";
 import * as theirs from "express-rate-limit";
 import { type Algorithm, type CounterStore, ManualClock, MemoryCounters } from "sluice";
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { ask, statusesOf } from "./http-exchange.ts";
 
 /** Its package.json cannot be read from outside. */
@@ -92,16 +92,17 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
   };
 
   describe(`express-rate-limit ${version}: the store ${name}`, () => {
-    it("tells hits, and one more than the limit when it refuses, for which nothing is charged", async () => {
+    it("reports hits, and beyond the limit how many it refused in a row, for which nothing is charged", async () => {
       const store = open();
       const limiter = theirs.rateLimit({ ...byName, store, limit: 2 });
       const url = await serve(limiter);
       expect(await statuses(url, 4)).toEqual([200, 200, 429, 429]);
       expect(await limiter.getKey("nobody")).toMatchObject({ totalHits: 2, resetTime: expect.any(Date) });
       expect(await limiter.getKey("somebody")).toBeUndefined();
-      expect(await store.increment("nobody")).toMatchObject({ totalHits: 3 });
+      expect(await store.increment("nobody")).toMatchObject({ totalHits: 5 });
       await store.decrement("nobody");
       expect(await statuses(url, 2)).toEqual([200, 429]);
+      expect(await store.increment("nobody")).toMatchObject({ totalHits: 4 });
       await limiter.resetKey("nobody");
       expect(await statuses(url, 3)).toEqual([200, 200, 429]);
     });
@@ -299,6 +300,8 @@ describe(`express-rate-limit ${version}: time and memory`, () => {
   });
 
   it("says what is wrong with how it was set up", () => {
+    const tenYearsMs = 3653 * 24 * 60 * 60 * 1000;
+    expect(() => rateLimit({ ...byName, windowMs: tenYearsMs + 1 })).toThrow(/^windowMs must be at most 3653 days/);
     const shared = { local: false } as CounterStore;
     expect(() => new SluiceStore({ counters: shared })).toThrow(/^prefix must be given/);
     expect(() => new SluiceStore().increment("a")).toThrow(/has not been given to a rateLimit/);
@@ -360,6 +363,40 @@ describe(`express-rate-limit ${version}: on a real server`, () => {
     expect(warned).toEqual([]);
     new SluiceStore({ counters, prefix: "same" });
     await expect.poll(() => warned, soon).toEqual(["SLUICE_SHARED_COUNTERS"]);
+  });
+
+  it("keeps passOnStoreError while its counters cannot be asked", async () => {
+    const gone = await startServer({ flavor: "valkey" });
+    const counters = new RedisCounters({ servers: gone.url, deadlineMs: 200 });
+    closing.push(() => counters.close());
+    await counters.connected();
+    const store = (prefix: string, onFailure?: StoreOptions["onFailure"]): SluiceStore =>
+      new SluiceStore({ counters, prefix, onFailure, onDegraded: () => {} });
+    const limited = (passOnStoreError: boolean, more: Partial<theirs.Options>): Promise<string> =>
+      serve(rateLimit({ ...byName, limit: 1, passOnStoreError, ...more }));
+    const erring = await limited(false, { store: store("erring") });
+    const erringByFunction = await limited(false, {
+      store: store("by function"),
+      limit: () => 1,
+      skipFailedRequests: true,
+    });
+    // It logs what it passes over.
+    closing.push(vi.spyOn(console, "error").mockImplementation(() => {}).mockRestore);
+    const passing = await limited(true, { store: store("passing") });
+    const closed = await limited(false, { store: store("closed", "closed") });
+    await gone.close();
+    expect(await statuses(erring, 2)).toEqual([500, 500]);
+    expect(await statuses(erringByFunction, 2)).toEqual([500, 500]);
+    expect(await statuses(passing, 2)).toEqual([200, 200]);
+    expect(await statuses(closed, 2)).toEqual([503, 503]);
+    for (const [passOnStoreError, onFailure] of [
+      [false, "open"],
+      [true, "closed"],
+    ] as const) {
+      expect(() => rateLimit({ passOnStoreError, store: store("contradiction", onFailure) })).toThrow(
+        `passOnStoreError ${passOnStoreError} contradicts onFailure ${onFailure} of the store`,
+      );
+    }
   });
 
   it("passes without its counters and says so, or answers 503 where told to fail closed", async () => {

@@ -205,7 +205,23 @@ describe(`@fastify/rate-limit ${version}: the store`, () => {
     expect(() => new SluiceStore({}, { counters: shared })).toThrow(/^prefix must be given/);
     const errors: unknown[] = [];
     new SluiceStore().incr("a", (error) => errors.push(error), Number.NaN, 1);
-    expect(errors).toMatchObject([{ message: expect.stringMatching(/^windowMs must be/) }]);
+    expect(errors).toMatchObject([{ message: expect.stringMatching(/^timeWindow must be/) }]);
+    const tooLong = 3654 * 24 * 60 * 60 * 1000;
+    await expect(serve({ timeWindow: tooLong })).rejects.toThrow(/^timeWindow must be at most 3653 days/);
+    await expect(serve({ store: SluiceStore, algorithm: "gcra" })).rejects.toThrow(
+      /^algorithm has no effect on a store/,
+    );
+    for (const [skipOnError, onFailure] of [
+      [false, "open"],
+      [true, "closed"],
+    ] as const) {
+      const message = `skipOnError ${skipOnError} contradicts onFailure ${onFailure}`;
+      await expect(serve({ skipOnError, onFailure })).rejects.toThrow(message);
+      const routes: Routes = async (app) => {
+        app.get("/own", { config: { rateLimit: { skipOnError } } }, async () => "own");
+      };
+      await expect(serve({ onFailure }, routes)).rejects.toThrow(message);
+    }
   });
 });
 
@@ -245,6 +261,46 @@ describe(`@fastify/rate-limit ${version}: on a real server`, () => {
     expect(client.status).toBe("ready");
     const again = await serve({ redis: client, nameSpace: `client ${version}`, max: 3 });
     expect(await statuses(again, 2)).toEqual([200, 429]);
+  });
+
+  it("keeps skipOnError while its counters cannot be asked, of the plugin, of routes and of limiters without one", async () => {
+    const gone = await startServer({ flavor: "valkey" });
+    const counters = new RedisCounters({ servers: gone.url, deadlineMs: 200 });
+    closing.push(() => counters.close());
+    await counters.connected();
+    const routes: Routes = (app) => {
+      for (const skipOnError of [true, false]) {
+        app.get(`/route/${skipOnError}`, { config: { rateLimit: { max: 1, skipOnError } } }, async () => "own");
+        const preHandler = app.rateLimit({ max: 1, skipOnError });
+        app.get(`/handler/${skipOnError}`, { config: { rateLimit: false }, preHandler }, async () => "own");
+        const check = app.createRateLimit({ max: 1, skipOnError });
+        app.get(`/check/${skipOnError}`, { config: { rateLimit: false } }, async (request) => check(request));
+      }
+      app.get("/route", { config: { rateLimit: { max: 2 } } }, async () => "own");
+    };
+    const common = { counters, max: 1, onDegraded: () => {} };
+    const apps = {
+      absent: await serve({ ...common, nameSpace: "absent" }, routes),
+      kept: await serve({ ...common, nameSpace: "kept", skipOnError: false }, routes),
+      skipped: await serve({ ...common, nameSpace: "skipped", skipOnError: true }, routes),
+    };
+    const client = new Redis(gone.url);
+    client.on("error", () => {});
+    closing.push(() => client.disconnect());
+    const byClient = await serve({ redis: client, skipOnError: false, max: 1 });
+    await gone.close();
+    for (const [name, status] of [
+      ["absent", 200],
+      ["kept", 500],
+      ["skipped", 200],
+    ] as const) {
+      for (const url of ["/", "/route"]) expect(await statuses(apps[name], 2, url)).toEqual([status, status]);
+      for (const kind of ["route", "handler", "check"]) {
+        expect(await statuses(apps[name], 2, `/${kind}/true`)).toEqual([200, 200]);
+        expect(await statuses(apps[name], 2, `/${kind}/false`)).toEqual([500, 500]);
+      }
+    }
+    expect(await statuses(byClient, 1)).toEqual([500]);
   });
 
   it("passes without its counters, or answers 503 where told to fail closed", async () => {

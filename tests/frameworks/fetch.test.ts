@@ -119,6 +119,7 @@ describe("fetch: set up", () => {
       for (const { specifier } of findImports(source)) {
         if (specifier.startsWith(".")) visit(new URL(specifier, file));
         else if (specifier === "sluice") visit(new URL("core/src/index.ts", root));
+        else if (specifier === "sluice/store") visit(new URL("core/src/store.ts", root));
         else outside.push(specifier);
       }
     };

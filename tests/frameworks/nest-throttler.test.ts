@@ -74,15 +74,42 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
     expect(await hit()).toMatchObject({ totalHits: 1, isBlocked: false });
   });
 
-  it("a block that is shorter than the ttl forgets nothing", async () => {
+  it("begins anew after a block that is shorter than the ttl", async () => {
     const { storage, clock } = onManualTime();
-    const hit = () => storage.increment("ada", 10_000, 1, 1000, "default");
-    await hit();
-    expect(await hit()).toMatchObject({ isBlocked: true, timeToBlockExpire: 10 });
-    clock.advance(9999);
-    expect(await hit()).toMatchObject({ isBlocked: true, timeToBlockExpire: 1 });
-    clock.advance(1001);
-    expect(await hit()).toMatchObject({ isBlocked: false });
+    const hit = () => storage.increment("ada", 10_000, 2, 1000, "default");
+    expect([await hit(), await hit()]).toMatchObject([{ isBlocked: false }, { isBlocked: false }]);
+    expect(await hit()).toMatchObject({ totalHits: 3, isBlocked: true, timeToBlockExpire: 1 });
+    clock.advance(999);
+    expect(await hit()).toMatchObject({ totalHits: 3, isBlocked: true, timeToBlockExpire: 1 });
+    clock.advance(1);
+    expect([await hit(), await hit()]).toMatchObject([{ totalHits: 1 }, { totalHits: 2, isBlocked: false }]);
+    expect(await hit()).toMatchObject({ isBlocked: true });
+  });
+
+  it("forgets nothing where full memory has no room for a block", async () => {
+    const clock = new ManualClock(19 * 3_600_000 * 25_000);
+    const counters = new MemoryCounters({ clock, maxCounters: 8 });
+    const storage = new SluiceThrottlerStorage({ counters });
+    const hit = async (key: string) => (await storage.increment(key, 10_000, 1, 1000, "default")).isBlocked;
+    const keys = Array.from({ length: 20 }, (_, i) => `key ${i}`);
+    const passed = new Map(keys.map((key) => [key, 0]));
+    for (let round = 0; round < 3; round++) {
+      // Those that found no room are decided as if they were counted, and are not.
+      for (const key of keys) if (!(await hit(key))) passed.set(key, passed.get(key)! + 1);
+    }
+    expect(passed.get("key 0")).toBe(1);
+  });
+
+  it("refuses times that it cannot keep by their names, and does not cut them", async () => {
+    const { storage } = onManualTime();
+    const dayMs = 24 * 3_600_000;
+    await expect(storage.increment("ada", 3654 * dayMs, 1, 0, "default")).rejects.toThrow(
+      /^ttl must be at most 3653 days/,
+    );
+    await expect(storage.increment("ada", dayMs, 1, 367 * dayMs, "default")).rejects.toThrow(/^blockDuration must be/);
+    // Where it is absent it is the ttl.
+    const hit = () => storage.increment("bob", 3000 * dayMs, 1, 3000 * dayMs, "default");
+    expect([await hit(), await hit()]).toMatchObject([{ isBlocked: false }, { isBlocked: true }]);
   });
 
   it("takes whatever number a throttler may have for its limit", async () => {
@@ -246,6 +273,13 @@ describe(`@nestjs/throttler ${throttler.version}: the module`, () => {
     }
   });
 
+  it("refuses a ttl above ten years when the app starts", async () => {
+    const throttlers = [{ ttl: 3654 * 24 * 3_600_000, limit: 1 }];
+    for (const module of [ThrottlerModule.forRoot(throttlers), ThrottlerModule.forRoot({ throttlers })]) {
+      await expect(start(module)).rejects.toThrow(/^ttl must be at most 3653 days/);
+    }
+  });
+
   it("leaves a storage that was chosen where it is", async () => {
     const storage = new SluiceThrottlerStorage();
     const options: ThrottlerModuleOptions = { throttlers: [{ ttl: 60_000, limit: 2 }], storage };
@@ -276,6 +310,25 @@ describe(`@nestjs/throttler ${throttler.version}: the module`, () => {
       const statuses = await statusesOf(Array.from({ length: 50 }, (_, i) => ask(`${urls[i % 2]}/hello`)));
       expect(statuses.filter((status) => status === 200)).toHaveLength(20);
       expect(statuses.filter((status) => status === 429)).toHaveLength(30);
+    });
+
+    it("lets exactly the limit pass of a crowd, and nothing while its block stands, also one shorter than the ttl", async () => {
+      const prefix = `crowd ${throttler.version}`;
+      const storages = [
+        new SluiceThrottlerStorage({ counters: await open(), prefix }),
+        new SluiceThrottlerStorage({ counters: await open(), prefix }),
+      ];
+      const crowd = async (): Promise<number> => {
+        const asked = Array.from({ length: 60 }, (_, i) =>
+          storages[i % 2]!.increment("ada", 86_400_000, 20, 3_600_000, "default"),
+        );
+        return (await Promise.all(asked)).filter(({ isBlocked }) => !isBlocked).length;
+      };
+      expect([await crowd(), await crowd()]).toEqual([20, 0]);
+      expect(await storages[0]!.increment("ada", 86_400_000, 20, 3_600_000, "default")).toMatchObject({
+        isBlocked: true,
+        totalHits: 21,
+      });
     });
 
     it("keeps prefixes and throttlers apart, and needs a prefix there", async () => {

@@ -60,11 +60,36 @@ describe("rate-limiter-flexible: consuming", () => {
     expect(await limiter.consume("b")).toMatchObject({ remainingPoints: 2 });
   });
 
-  it("does not charge what it denies", async () => {
+  it("counts what it denies", async () => {
     const { limiter } = withClock({ points: 3, duration: 60 });
-    for (let i = 0; i < 5; i++) await outcome(limiter.consume("a", 4));
-    expect(await limiter.get("a")).toBeNull();
-    expect(await limiter.consume("a", 3)).toMatchObject({ remainingPoints: 0 });
+    for (let i = 1; i <= 5; i++)
+      expect(await outcome(limiter.consume("a", 4))).toMatchObject({ consumedPoints: 4 * i });
+    expect(await limiter.get("a")).toMatchObject({ consumedPoints: 20, remainingPoints: 0 });
+    expect(await outcome(limiter.consume("a"))).toMatchObject({ consumedPoints: 21 });
+  });
+
+  it("cannot count what it denies by algorithms that keep no count, and blocks by them all the same", async () => {
+    for (const algorithm of ["gcra", "token_bucket"] as const) {
+      const { limiter, clock } = withClock({ points: 3, duration: 60, algorithm, blockDuration: 100 });
+      await limiter.consume("a", 3);
+      expect(await outcome(limiter.consume("a"))).toMatchObject({ consumedPoints: 4, msBeforeNext: 100_000 });
+      expect(await limiter.get("a")).toMatchObject({ consumedPoints: 4, msBeforeNext: 100_000 });
+      clock.advance(100_000);
+      expect(await limiter.consume("a", 3)).toMatchObject({ consumedPoints: 3 });
+      expect(await outcome(limiter.consume("b", 4))).toMatchObject({ consumedPoints: 4 });
+    }
+  });
+
+  it("reports when points are back by algorithms without fixed windows", async () => {
+    const { limiter, clock } = withClock({ points: 2, duration: 60, algorithm: "sliding_log" });
+    await limiter.consume("a");
+    clock.advance(20_000);
+    await limiter.consume("a");
+    clock.advance(10_000);
+    // The refused point counts as well: of three in the log two have to go before another one passes.
+    expect(await outcome(limiter.consume("a"))).toMatchObject({ consumedPoints: 3, msBeforeNext: 50_000 });
+    clock.advance(50_000);
+    expect(await limiter.consume("a")).toMatchObject({ consumedPoints: 2 });
   });
 
   it("knows durations to the millisecond", async () => {
@@ -98,7 +123,7 @@ describe("rate-limiter-flexible: consuming", () => {
     await limiter.consume("a");
     expect(await outcome(limiter.consume("a"))).toMatchObject({ msBeforeNext: 10_000 });
     clock.advance(6000);
-    expect(await outcome(limiter.consume("a"))).toMatchObject({ msBeforeNext: 4000, consumedPoints: 2 });
+    expect(await outcome(limiter.consume("a"))).toMatchObject({ msBeforeNext: 4000, consumedPoints: 3 });
     clock.advance(3999);
     expect(await outcome(limiter.consume("a"))).toMatchObject({ msBeforeNext: 1 });
     clock.advance(1);
@@ -126,7 +151,16 @@ describe("rate-limiter-flexible: consuming", () => {
     expect(redis({ storeClient: {} })).toThrow(/client of ioredis/);
     expect(redis({ customIncrTtlLuaScript: "return 1" })).toThrow(/^customIncrTtlLuaScript is not supported/);
     expect(redis({ useRedis3AndLowerPackage: true })).toThrow(/^useRedis3AndLowerPackage is not supported/);
-    expect(redis({ blockOnConsumed: 2 })).toThrow(/^blockOnConsumed is not supported/);
+    expect(make({ points: 5, blockOnConsumed: 4 })).toThrow(/^blockOnConsumed must be/);
+    expect(make({ duration: 3654 * 24 * 60 * 60 })).toThrow(/^duration must be .* \(ten years\)/);
+    expect(make({ blockDuration: 31 * 24 * 60 * 60 })).toThrow(/^blockDuration must be .* \(30 days\)/);
+    const client = { storeClient: new Redis({ lazyConnect: true }), keyPrefix: "refused" };
+    for (const name of ["rejectIfRedisNotReady", "rejectIfValkeyNotReady"]) {
+      expect(redis({ ...client, [name]: true, onFailure: "open" })).toThrow(
+        new RegExp(`^${name} rejects .* onFailure open`),
+      );
+      expect(redis({ ...client, [name]: true, onFailure: "closed" })).not.toThrow();
+    }
     const { limiter } = withClock({ points: 5, duration: 60 });
     await expect(limiter.consume("a", 1, { customDuration: 5 })).rejects.toThrow(/^customDuration/);
     await expect(limiter.consume("a", 0.5)).rejects.toThrow(/^points must be a whole number/);
@@ -137,6 +171,7 @@ describe("rate-limiter-flexible: consuming", () => {
     await expect(limiter.set("a", Number.NaN)).rejects.toThrow(/^points must be/);
     await expect(limiter.set("a", 1, 7)).rejects.toThrow(/^secDuration must be/);
     await expect(limiter.block("a", -7)).rejects.toThrow(/^secDuration must be/);
+    await expect(limiter.block("a", 31 * 24 * 60 * 60)).rejects.toThrow(/^secDuration must be .* \(30 days\)/);
     expect(await limiter.get("a")).toBeNull();
   });
 });
@@ -151,8 +186,8 @@ describe("rate-limiter-flexible: everything else", () => {
     });
     expect(await limiter.penalty("a", 250_000)).toMatchObject({ remainingPoints: 0, consumedPoints: 250_003 });
     expect(await limiter.get("a")).toMatchObject({ remainingPoints: 0, consumedPoints: 250_003 });
-    expect(await outcome(limiter.consume("a"))).toMatchObject({ consumedPoints: 6 });
-    expect(await limiter.reward("a", 250_000)).toMatchObject({ remainingPoints: 2, consumedPoints: 3 });
+    expect(await outcome(limiter.consume("a"))).toMatchObject({ consumedPoints: 250_004 });
+    expect(await limiter.reward("a", 250_001)).toMatchObject({ remainingPoints: 2, consumedPoints: 3 });
     expect(await limiter.reward("a", 9)).toMatchObject({ remainingPoints: 5, consumedPoints: 0 });
     expect(await limiter.consume("a", 5)).toMatchObject({ remainingPoints: 0 });
     await limiter.reward("a");
@@ -177,11 +212,13 @@ describe("rate-limiter-flexible: everything else", () => {
     expect(await limiter.block("a", 30)).toMatchObject({ remainingPoints: 0, consumedPoints: 6, msBeforeNext: 30_000 });
     expect(await outcome(limiter.consume("a"))).toMatchObject({
       remainingPoints: 0,
-      consumedPoints: 6,
+      consumedPoints: 7,
       msBeforeNext: 30_000,
     });
+    expect(await limiter.penalty("a", 2)).toMatchObject({ consumedPoints: 9 });
+    expect(await limiter.reward("a", 1)).toMatchObject({ consumedPoints: 8 });
     expect(await outcome(limiter.consume("a", 0))).toBeInstanceOf(RateLimiterRes);
-    expect(await limiter.get("a")).toMatchObject({ remainingPoints: 0, consumedPoints: 6, msBeforeNext: 30_000 });
+    expect(await limiter.get("a")).toMatchObject({ remainingPoints: 0, consumedPoints: 8, msBeforeNext: 30_000 });
     clock.advance(30_000);
     expect(await limiter.consume("a")).toMatchObject({ consumedPoints: 1 });
     await limiter.block("a", 0);
@@ -212,36 +249,49 @@ describe("rate-limiter-flexible: everything else", () => {
     }
   });
 
-  it("remembers denials in this process where inMemoryBlockOnConsumed says so", async () => {
+  it("denies in this process what has consumed inMemoryBlockOnConsumed, without asking", async () => {
     const counters = new MemoryCounters({ clock: new ManualClock() });
     const options = { points: 1, duration: long, counters, keyPrefix: "remembering" };
-    const remembering = new RateLimiterMemory({ ...options, inMemoryBlockOnConsumed: 1, inMemoryBlockDuration: long });
+    const remembering = new RateLimiterMemory({ ...options, inMemoryBlockOnConsumed: 2, inMemoryBlockDuration: long });
     const plain = new RateLimiterMemory(options);
     await remembering.consume("a");
-    expect(await outcome(remembering.consume("a"))).toMatchObject({ msBeforeNext: long * 1000 });
+    expect(await outcome(remembering.consume("a"))).toMatchObject({ consumedPoints: 2, msBeforeNext: long * 1000 });
     await plain.delete("a");
-    expect(await outcome(remembering.consume("a"))).toMatchObject({ consumedPoints: 2 });
+    expect(await outcome(remembering.consume("a"))).toBeInstanceOf(RateLimiterRes);
     expect(await plain.get("a")).toBeNull();
     remembering.deleteInMemoryBlockedAll();
     expect(await remembering.consume("a")).toMatchObject({ consumedPoints: 1 });
     await outcome(remembering.consume("a"));
     await remembering.delete("a");
     expect(await remembering.consume("a")).toMatchObject({ consumedPoints: 1 });
-    // What was too much says nothing of less.
-    await outcome(remembering.consume("b", 2));
-    expect(await remembering.consume("b")).toMatchObject({ consumedPoints: 1 });
   });
 
-  it("a union charges all of its limiters, or none", async () => {
+  it("a union asks all of its limiters, each of which counts every request, as theirs does", async () => {
     const counters = new MemoryCounters();
-    const day = new RateLimiterMemory({ counters, keyPrefix: "day", points: 4, duration: long });
-    const minute = new RateLimiterMemory({ counters, keyPrefix: "minute", points: 2, duration: long / 2 });
-    const union = new RateLimiterUnion(day, minute);
-    expect(await union.consume("a", 2)).toMatchObject({ day: { remainingPoints: 2 }, minute: { remainingPoints: 0 } });
-    const denied = await outcome(union.consume("a"));
-    expect(denied).toMatchObject({ minute: { consumedPoints: 3 } });
-    expect(Object.keys(denied as object)).toEqual(["minute"]);
-    expect(await day.get("a")).toMatchObject({ consumedPoints: 2 });
+    const ours = [
+      new RateLimiterMemory({ counters, keyPrefix: "day", points: 4, duration: long }),
+      new RateLimiterMemory({ counters, keyPrefix: "minute", points: 2, duration: long / 2 }),
+    ] as const;
+    const originals = [
+      new theirs.RateLimiterMemory({ keyPrefix: "day", points: 4, duration: long }),
+      new theirs.RateLimiterMemory({ keyPrefix: "minute", points: 2, duration: long / 2 }),
+    ] as const;
+    for (const [[day, minute], union] of [
+      [ours, new RateLimiterUnion(...ours)],
+      [originals, new theirs.RateLimiterUnion(...originals)],
+    ] as const) {
+      expect(await union.consume("a", 2)).toMatchObject({
+        day: { remainingPoints: 2 },
+        minute: { remainingPoints: 0 },
+      });
+      const denied = await outcome(union.consume("a"));
+      expect(denied).toMatchObject({ minute: { consumedPoints: 3 } });
+      expect(Object.keys(denied as object)).toEqual(["minute"]);
+      expect(await day.get("a")).toMatchObject({ consumedPoints: 3 });
+      expect(await minute.get("a")).toMatchObject({ consumedPoints: 3 });
+      await Promise.all([day.delete("a"), minute.delete("a")]);
+    }
+    const [day] = ours;
     expect(() => new RateLimiterUnion(day, day)).toThrow(/keyPrefix of their own/);
     expect(() => new RateLimiterUnion()).toThrow(/^limiters must be/);
   });
@@ -255,7 +305,7 @@ describe("rate-limiter-flexible: everything else", () => {
     expect(await bursty.consume("a")).toMatchObject({ consumedPoints: 2 });
     expect(await burst.get("a")).toMatchObject({ consumedPoints: 1 });
     expect(await outcome(bursty.consume("a"))).toBeInstanceOf(RateLimiterRes);
-    expect(await bursty.get("a")).toMatchObject({ consumedPoints: 1 });
+    expect(await bursty.get("a")).toMatchObject({ consumedPoints: 3 });
     expect(bursty.points).toBe(1);
   });
 });
@@ -305,19 +355,7 @@ describe("rate-limiter-flexible: the same conversations with theirs", () => {
     expect(await speak(new RateLimiterMemory({ points, duration: long }), steps)).toEqual(expected);
   });
 
-  it("differs on purpose: theirs charges what it denies, and rewards beyond what was consumed", async () => {
-    const steps: Step[] = [
-      ["consume", 3],
-      ["consume", 2],
-    ];
-    expect(await speak(new theirs.RateLimiterMemory({ points: 2, duration: long }), steps)).toMatchObject([
-      { rejected: { consumedPoints: 3 } },
-      { rejected: { consumedPoints: 5 } },
-    ]);
-    expect(await speak(new RateLimiterMemory({ points: 2, duration: long }), steps)).toMatchObject([
-      { rejected: { consumedPoints: 3 } },
-      { resolved: { consumedPoints: 2 } },
-    ]);
+  it("differs on purpose: theirs rewards beyond what was consumed", async () => {
     const rewarded: Step[] = [
       ["reward", 5],
       ["consume", 3],
@@ -358,14 +396,16 @@ describe("rate-limiter-flexible: on a real server", () => {
     const asked = Array.from({ length: 50 }, (_, i) => outcome(limiters[i % 2]!.consume("a")));
     const told = (await Promise.all(asked)) as RateLimiterRes[];
     expect(told.filter(({ consumedPoints }) => consumedPoints <= 20)).toHaveLength(20);
-    expect(told.filter(({ consumedPoints }) => consumedPoints === 21)).toHaveLength(30);
+    expect(told.map(({ consumedPoints }) => consumedPoints).sort((a, b) => a - b)).toEqual(
+      Array.from({ length: 50 }, (_, i) => i + 1),
+    );
     const [first, second] = limiters as [RateLimiterRedis, RateLimiterRedis];
-    expect(await first.reward("a", 15)).toMatchObject({ consumedPoints: 5 });
+    expect(await first.reward("a", 45)).toMatchObject({ consumedPoints: 5 });
     expect(await second.penalty("a", 40)).toMatchObject({ consumedPoints: 45 });
     await first.set("a", 3, long);
     expect(await second.get("a")).toMatchObject({ consumedPoints: 3 });
     await first.block("a", 1000);
-    expect(await outcome(second.consume("a"))).toMatchObject({ consumedPoints: 21 });
+    expect(await outcome(second.consume("a"))).toMatchObject({ consumedPoints: 22 });
     expect(await second.delete("a")).toBe(true);
     expect(await first.consume("a")).toMatchObject({ consumedPoints: 1 });
     for (const client of clients) {
@@ -473,6 +513,7 @@ describe("rate-limiter-flexible: on a real server", () => {
     const options = { counters, points: 1, duration: long, onDegraded };
     const open = new RateLimiterRedis({ ...options, keyPrefix: "open" });
     const closed = new RateLimiterRedis({ ...options, keyPrefix: "closed", onFailure: "closed" });
+    const rejecting = new RateLimiterRedis({ ...options, keyPrefix: "rejecting", rejectIfRedisNotReady: true });
     const insured = new RateLimiterRedis({
       ...options,
       keyPrefix: "insured",
@@ -490,6 +531,8 @@ describe("rate-limiter-flexible: on a real server", () => {
     expect(await open.get("a")).toBeNull();
     for (let i = 0; i < 2; i++) await expect(closed.consume("a")).rejects.toThrow(/counters/);
     await expect(closed.block("a", 1)).rejects.toThrow(/counters/);
+    await expect(rejecting.consume("a")).rejects.toThrow(/counters/);
+    await expect(rejecting.get("a")).rejects.toThrow(/counters/);
     for (const limiter of [insured, insuredByTheirs]) {
       expect(await limiter.consume("a")).toMatchObject({ consumedPoints: 1 });
       const denied = await outcome(limiter.consume("a"));

@@ -1,5 +1,11 @@
 import { fileURLToPath } from "node:url";
-import { createFaultyProxy, type FaultyProxy, type TestGateway } from "@sluice/test-servers";
+import {
+  createFaultyProxy,
+  type FaultyProxy,
+  startServer,
+  type TestGateway,
+  type TestServer,
+} from "@sluice/test-servers";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import {
   type Addresses,
@@ -184,6 +190,58 @@ export function describeGateway(under: GatewayUnderTest): void {
         line.resetAll();
       }
       await expect.poll(async () => (await ask("/elsewhere")).status, { timeout: 15_000 }).toBe(200);
+    });
+  });
+
+  describe(`${under.name} while the counters cannot be asked`, () => {
+    let app: TestApp;
+    let store: TestServer;
+    let sluice: TestSluice;
+    let gateway: TestGateway;
+    let client = "127.0.1.1";
+    const ask = (path: string): Promise<Reply> => askFrom(client, gateway, path);
+
+    beforeAll(async () => {
+      app = await startApp();
+      store = await startServer({ flavor: "valkey" });
+      sluice = await startSluice(policies, 0, { redis: store.url });
+      const addresses = { sluice: sluice.address, app: app.address };
+      gateway = await under.start((port) => ({ ...addresses, gateway: `127.0.0.1:${port}` }));
+      for (let times = 0; times < 2; times++) expect((await ask("/vault")).status).toBe(200);
+      expect((await ask("/vault")).status).toBe(429);
+      await store.close();
+      // A denial that is known to last is remembered, and is one during an outage as well.
+      client = "127.0.1.2";
+    });
+
+    afterAll(async () => {
+      await gateway.close();
+      await sluice.close();
+      await app.close();
+    });
+
+    it("answers 503 and a short wait, not 429, where a policy fails closed", async () => {
+      const before = app.seen.length;
+      const { status, headers, text } = await ask("/vault");
+      expect(status).toBe(503);
+      expect(headers["content-type"]).toMatch(/^application\/problem\+json/);
+      expect(JSON.parse(text)).toMatchObject({ status: 503 });
+      expect(Number(headers["retry-after"])).toBeGreaterThanOrEqual(1);
+      expect(Number(headers["retry-after"])).toBeLessThanOrEqual(5);
+      expect(headers["x-ratelimit-degraded"]).toBe("true");
+      expect(headers["x-ratelimit-degraded-reason"]).toMatch(/^storage_/);
+      expect(headers["x-ratelimit-remaining"]).toBeUndefined();
+      expect(app.seen.length).toBe(before);
+    });
+
+    it("passes requests on where a policy fails open, and says that nothing was counted", async () => {
+      for (let times = 0; times < 3; times++) {
+        const { status, headers } = await ask("/lobby");
+        expect(status).toBe(200);
+        const told = under.tells === "client" ? headers : app.seen.at(-1)!.headers;
+        expect(told["x-ratelimit-degraded"]).toBe("true");
+        expect(told["x-ratelimit-degraded-reason"]).toMatch(/^storage_/);
+      }
     });
   });
 }

@@ -63,8 +63,12 @@ export interface TestSluice {
 }
 
 /** The whole service, as `sluice serve` starts it. */
-export async function startSluice(config: string, port = 0): Promise<TestSluice> {
-  const flags = { config, httpPort: String(port), grpcPort: "off", authorizeDimensions: "user=x-user-id" };
+export async function startSluice(
+  config: string,
+  port = 0,
+  more: Readonly<Record<string, string>> = {},
+): Promise<TestSluice> {
+  const flags = { config, httpPort: String(port), grpcPort: "off", authorizeDimensions: "user=x-user-id", ...more };
   const reading = parseSettings({}, flags);
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   const log = { debug() {}, info() {}, warn() {}, error() {} };

@@ -8,7 +8,7 @@ export interface Bundle {
   readonly files: readonly string[];
   /** What it imports from elsewhere. */
   readonly imports: readonly string[];
-  /** Minified and compressed. */
+  /** What is loaded at the start, minified and compressed: without what an `import()` loads later. */
   readonly gzipBytes: number;
 }
 
@@ -30,10 +30,13 @@ export async function bundle(folder: string, code: string, external: readonly st
     const files = chunks.flatMap(({ modules }) =>
       Object.entries(modules).flatMap(([file, { renderedLength }]) => (renderedLength > 0 ? [file] : [])),
     );
-    const text = chunks.map((chunk) => chunk.code).join("\n");
+    const byName = new Map(chunks.map((chunk) => [chunk.fileName, chunk]));
+    const first = new Set(chunks.filter(({ isEntry }) => isEntry));
+    for (const chunk of first) for (const name of chunk.imports) if (byName.has(name)) first.add(byName.get(name)!);
+    const text = [...first].map((chunk) => chunk.code).join("\n");
     const marker = `${path.sep}node_modules${path.sep}`;
     return {
-      imports: chunks.flatMap((chunk) => chunk.imports),
+      imports: chunks.flatMap((chunk) => chunk.imports).filter((name) => !byName.has(name)),
       files: files
         .filter((file) => file.includes(marker))
         .map((file) => file.slice(file.indexOf(marker) + marker.length)),

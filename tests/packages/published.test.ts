@@ -200,11 +200,34 @@ describe.each(nodes.filter(({ version }) => admits(serving?.manifest.engines?.no
     });
 
     it("is a command", async () => {
-      const printed = await stranger.runCommand(node, "sluice", ["check", "ip=203.0.113.7", "--json"]);
+      const printed = await stranger.runCommand(node, "sluice", ["check", "ip=203.0.113.7", "--local", "--json"]);
       expect(JSON.parse(printed)).toMatchObject({ allowed: true, policy: "default" });
     });
   },
 );
+
+/** The recipes of docs/library.md for TypeScript that becomes CommonJS. */
+const commonProgram = `import { createLimiter, type Limiter } from "sluice";
+import { parsePolicyText } from "sluice/policy-text";
+
+const { policySet } = parsePolicyText("policies: [{ id: api, limits: [{ by: [user], windows: 1/m }] }]");
+const limiter: Limiter = createLimiter({ policies: policySet });
+const ada = { dimensions: { user: "ada" } };
+console.log(limiter.checkSync(ada).allowed, limiter.checkSync(ada).allowed);
+`;
+const importingProgram = `import type { Limiter } from "sluice" with { "resolution-mode": "import" };
+
+async function main(): Promise<void> {
+  const { createLimiter } = await import("sluice");
+  const { parsePolicyText } = await import("sluice/policy-text");
+  const { policySet } = parsePolicyText("policies: [{ id: api, limits: [{ by: [user], windows: 1/m }] }]");
+  const limiter: Limiter = createLimiter({ policies: policySet });
+  const ada = { dimensions: { user: "ada" } };
+  console.log(limiter.checkSync(ada).allowed, limiter.checkSync(ada).allowed);
+}
+
+void main();
+`;
 
 describe("TypeScript of somebody else", () => {
   it.each(["nodenext", "bundler"] as const)("takes all types as they are, resolved for %s", async (resolution) => {
@@ -231,6 +254,39 @@ describe("TypeScript of somebody else", () => {
     const options = { resolution: "nodenext", types: ["node"], files: ["use-core.ts"], outDir: "compiled" } as const;
     expect(await compile(stranger, options)).toEqual([]);
     expect(await stranger.run(nodes[0]!.path, ["compiled/use-core.js"])).toBe("done\n");
+  });
+
+  it.each(["nodenext", "node20", "commonjs"] as const)(
+    "may be CommonJS with `module` %s, as docs/library.md says, and runs",
+    async (resolution) => {
+      const file = `common-${resolution}.cts`;
+      stranger.write(file, commonProgram);
+      const options = { resolution, types: ["node"], files: [file], outDir: "common" };
+      expect(await compile(stranger, options)).toEqual([]);
+      expect(readFileSync(path.join(stranger.folder, "common", `common-${resolution}.cjs`), "utf8")).toContain(
+        'require("sluice/policy-text")',
+      );
+      expect(await stranger.run(nodes.at(-1)!.path, [`common/common-${resolution}.cjs`])).toBe("true false\n");
+    },
+  );
+
+  it("is told by the compiler to use import() where CommonJS has `module` node16, or a compiler before 5.8", async () => {
+    stranger.write("required.cts", commonProgram);
+    stranger.write("imported.cts", importingProgram);
+    for (const which of [
+      { resolution: "node16" },
+      { resolution: "node16", compiler: "5.6" },
+      { resolution: "nodenext", compiler: "5.6" },
+    ] as const) {
+      const refused = await compile(stranger, { ...which, types: ["node"], files: ["required.cts"] });
+      expect(refused, JSON.stringify(which)).toEqual([
+        expect.stringContaining("TS1479"),
+        expect.stringContaining("TS1479"),
+      ]);
+      const options = { ...which, types: ["node"], files: ["imported.cts"], outDir: "imported" };
+      expect(await compile(stranger, options)).toEqual([]);
+      expect(await stranger.run(nodes[0]!.path, ["imported/imported.cjs"])).toBe("true false\n");
+    }
   });
 
   it("is refused when it uses a type wrongly", async () => {

@@ -5,7 +5,8 @@ import { repositoryRoot } from "../repository/source-tree.ts";
 import type { Stranger } from "./stranger.ts";
 
 interface CompileOptions {
-  readonly resolution: "nodenext" | "bundler";
+  /** `commonjs`, `node16` and `node20`: what `module` is, and resolution follows from it. */
+  readonly resolution: "nodenext" | "bundler" | "commonjs" | "node16" | "node20";
   readonly types: readonly string[];
   readonly files: readonly string[];
   /** Where JavaScript goes. Absent: nowhere. */
@@ -20,8 +21,7 @@ interface CompileOptions {
  */
 export async function compile(project: Stranger, options: CompileOptions): Promise<readonly string[]> {
   const { resolution, types, files, outDir, compiler } = options;
-  const modules =
-    resolution === "nodenext" ? { module: "nodenext" } : { module: "esnext", moduleResolution: "bundler" };
+  const modules = resolution === "bundler" ? { module: "esnext", moduleResolution: "bundler" } : { module: resolution };
   const compilerOptions = { ...modules, target: "es2022", strict: true, skipLibCheck: false, types };
   const emit = outDir === undefined ? { noEmit: true } : { outDir };
   const config = `tsconfig.${files[0]}.${resolution}.json`;

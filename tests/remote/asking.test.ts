@@ -111,6 +111,11 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     const remote = client();
     await expect(remote.check({ policies: ["nowhere"] })).rejects.toMatchObject({ code: "policy_not_found" });
     await expect(remote.reset({ dimensions: {} })).rejects.toMatchObject({ code: "permission_denied" });
+    const operator = client({ token: "operator-token" }, guarded);
+    await expect(operator.reset({ policies: ["nowhere"] })).rejects.toMatchObject({
+      code: "policy_not_found",
+      problems: [{ path: expect.toSatisfy(([field]) => field === "policies") }],
+    });
   });
 
   it("says who it is by its token, and resets where that may", async () => {
@@ -120,7 +125,7 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     await asker.charge({ ...request, cost: 5 });
     expect(await asker.check(request)).toMatchObject({ allowed: false });
     await expect(asker.reset(request)).rejects.toMatchObject({ code: "permission_denied" });
-    await operator.reset(request);
+    expect(await operator.reset(request)).toBe(1);
     expect(await asker.check(request)).toMatchObject({ allowed: true, remaining: 4 });
     await asker.charge({ ...request, cost: -1 });
     expect(await asker.check(request)).toMatchObject({ allowed: true, remaining: 4 });
@@ -133,7 +138,7 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
     expect(await operator.check(request)).toMatchObject({ policy: "bill", remaining: 1 });
     await operator.reset({ dimensions: request.dimensions });
     expect(await operator.peek(request)).toMatchObject({ remaining: 1 });
-    await operator.reset(request);
+    expect(await operator.reset(request)).toBe(1);
     expect(await operator.peek(request)).toMatchObject({ remaining: 5 });
   });
 
@@ -193,7 +198,7 @@ function withoutTimes({ limits, shadow, ...decision }: Decision): object {
     ...noTimes,
     queue: decision.queue?.position,
     waits: decision.retryAfterMs !== undefined,
-    ends: [decision.resetAfterMs !== undefined, decision.resetAtMs !== undefined],
+    ends: [decision.resetAfterMs, decision.resetAtMs, decision.moreAfterMs].map((one) => one !== undefined),
     shadow: shadow.map(timeless),
     limits: limits?.map((one) => ({
       ...timeless(one),
@@ -204,4 +209,4 @@ function withoutTimes({ limits, shadow, ...decision }: Decision): object {
   };
 }
 
-const noTimes = { retryAfterMs: undefined, resetAfterMs: undefined, resetAtMs: undefined };
+const noTimes = { retryAfterMs: undefined, resetAfterMs: undefined, resetAtMs: undefined, moreAfterMs: undefined };

@@ -1,4 +1,5 @@
 import { SluiceError } from "sluice";
+import { checkOptions as checkForms } from "sluice/store";
 
 export type OptionForm =
   | "function"
@@ -37,6 +38,24 @@ export function checkOptions<Options extends object>(
     if (form === undefined || value === undefined || forms[form].holds(value)) continue;
     throw invalidOption(name, `must be ${forms[form].means}, but is ${describe(value)}`);
   }
+}
+
+/** The names of all options there are. */
+export type OptionNames<Options> = { readonly [Name in keyof Required<Options>]: true };
+
+/** Throws an error that names every option that does not exist, with the one that was probably meant. */
+export function checkNames<Options extends object>(
+  call: string,
+  options: Options,
+  names: OptionNames<Options>,
+  foreign: Readonly<Record<string, string>> = {},
+): void {
+  const unchecked = Object.fromEntries(Object.keys(names).map((name) => [name, undefined]));
+  checkForms<Record<string, unknown>>(Object.fromEntries(Object.entries(options)), unchecked, {
+    name: call,
+    code: "invalid_request",
+    foreign,
+  });
 }
 
 export function invalidOption(name: string, message: string): SluiceError {

@@ -7,6 +7,7 @@ import { createLimiter } from "./create-limiter.ts";
 import { SluiceError } from "./errors.ts";
 import { renderExplanation } from "./explain.ts";
 import { LeasedCounters } from "./leases/leased-counters.ts";
+import type { Policy } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import { failingCounters } from "./testing/failing-counters.ts";
 import {
@@ -36,6 +37,7 @@ describe("a decision", () => {
       retryAfterMs: undefined,
       resetAfterMs: 30,
       resetAtMs: start + 30,
+      moreAfterMs: 10,
       queue: undefined,
       state: "normal",
       denyCount: 0,
@@ -474,7 +476,7 @@ describe("previews", () => {
   it("may come from a cache of at most 50 ms, which new policies empty", () => {
     const clock = new ManualClock(start);
     const counters = new MemoryCounters({ clock });
-    const limiter = createLimiter({ policies: one("9/h"), clock, counters, previewCacheMs: 10_000 });
+    const limiter = createLimiter({ policies: one("9/h"), clock, counters, previewCacheMs: 50 });
     const preview = (): number | undefined => limiter.checkSync({ ...user("u"), preview: true }).remaining;
     expect(preview()).toBe(9);
     limiter.checkSync(user("u"));
@@ -692,6 +694,50 @@ describe("previews of counters elsewhere", () => {
   });
 });
 
+describe("a dimension that requests lack", () => {
+  const policies = [
+    { id: "typo", limits: [{ by: ["tennant"], windows: "2/h" }] },
+    { id: "both", limits: [{ by: ["tenant", "usr"], windows: ["5/h", "9/d"] }] },
+    { id: "strict", match: { kind: "strict" }, limits: [{ by: ["user"], windows: "5/h", missing: "deny" }] },
+  ];
+
+  it("is named by explain, with what that means", async () => {
+    const { limiter } = open({ policies });
+    const explanation = await limiter.explain({ dimensions: { tenant: "t" } });
+    expect(explanation.limits.map(({ missing }) => missing)).toEqual([["tennant"], ["usr"]]);
+    const text = renderExplanation(explanation);
+    expect(text).toContain(
+      "  missing tennant: the request does not carry it, and all requests without it share this counter\n",
+    );
+    const denied = await limiter.explain({ dimensions: { tenant: "t", kind: "strict" } });
+    expect(renderExplanation(denied)).toContain("user needs user that the request lacks");
+    const whole = await limiter.explain({ dimensions: { tennant: "t", tenant: "t", usr: "u" } });
+    expect(whole.limits.flatMap(({ missing }) => missing)).toEqual([]);
+  });
+
+  it("is heard of with every check of it, and with no preview", async () => {
+    const heard: string[] = [];
+    const onMissing = (policy: Policy, dimension: string): number => heard.push(`${policy.id}:${dimension}`);
+    const only = createLimiter({ policies: { policies: policies.slice(0, 1), default: "none" }, onMissing });
+    only.checkSync({ dimensions: { tenant: "t" } });
+    only.checkSync({ dimensions: { tennant: "t" } });
+    expect(heard.splice(0)).toEqual(["typo:tennant"]);
+    const all = createLimiter({ policies: { policies, default: "none" }, onMissing });
+    all.checkSync({ dimensions: { tenant: "t" } });
+    await all.checkTogether([{ dimensions: { tenant: "t" } }]);
+    expect(heard.splice(0)).toEqual(["typo:tennant", "both:usr", "typo:tennant", "both:usr"]);
+    all.checkSync({ dimensions: { tenant: "t", tennant: "t", usr: "u", kind: "strict" } });
+    expect(heard.splice(0)).toEqual(["strict:user"]);
+    all.checkSync({ preview: true });
+    await all.explain({});
+    await all.charge({});
+    all.checkSync({
+      limits: [{ name: "own", by: ["tenant"], window: { limit: 1, per: { kind: "never" }, burst: 1 } }],
+    });
+    expect(heard).toEqual([]);
+  });
+});
+
 describe("explain", () => {
   it("tells of each limit how it is counted, by the counters that there are", async () => {
     const policies = {
@@ -724,9 +770,7 @@ describe("explain", () => {
     const text = renderExplanation(await limiter.explain(user("u")));
     expect(text).toContain("  blocked for another 600000 ms\n");
     expect(text).toContain("✓ lists: matches everything in its domain; its allow list names this request\n");
-    expect(text).toContain(
-      "✓ skips: matches everything in its domain; tenant is skipped: a dimension of it is missing\n",
-    );
+    expect(text).toContain("✓ skips: matches everything in its domain; tenant is skipped: the request lacks tenant\n");
     expect(text).toMatch(/DENIED by login \/ user: blocked; passes in 600000 ms$/);
   });
 

@@ -1,8 +1,10 @@
 import { type Clock, systemClock } from "./clock.ts";
+import { checkLeaseAsk } from "./counters/check-lease-ask.ts";
 import type {
   CounterStore,
   LeaseAsk,
   LimitOutcome,
+  LimitRecord,
   OneAsker,
   OneOutcome,
   Receipt,
@@ -15,14 +17,12 @@ import { MemoryCounters } from "./counters/memory-counters.ts";
 import { orUnavailable, outageReasonOf, unavailable } from "./counters/store-unavailable.ts";
 import { findSpeaking, leastRemaining, limitDecision, shadowDenials, usedOf } from "./decision/combine-outcomes.ts";
 import { CountedDecision } from "./decision/counted-decision.ts";
-import type { Decision, ShadowDenial } from "./decision/decision.ts";
+import type { Decision, LimitDecision, ShadowDenial } from "./decision/decision.ts";
 import { SubjectStates, untroubled } from "./decision/subject-states.ts";
 import { degradedDecision, forcedDecision, refusedDecision, unlimitedDecision } from "./decision/uncounted-decision.ts";
 import { SluiceError } from "./errors.ts";
-import { explain } from "./explain.ts";
 import { isLocalReceipt, LocalCounters } from "./failing/local-counters.ts";
 import { resolveLocal } from "./failing/resolve-local.ts";
-import { checkLeaseAsk } from "./leases/check-lease-ask.ts";
 import { grantsLeases, notLeasable, whyNotLeased } from "./leases/lease-refusals.ts";
 import type {
   Explanation,
@@ -30,35 +30,42 @@ import type {
   LeaseGrant,
   Limiter,
   LimiterOptions,
-  ResetOptions,
+  ResetCounter,
   SnapshotInfo,
+  SubjectReset,
   TogetherOptions,
 } from "./limiter.ts";
+import { checkLimiterOptions, maxPreviewCacheMs } from "./limiter-options.ts";
+import type { CompiledLimit, CompiledWindow } from "./limits/compiled-limit.ts";
 import { listThatWaits } from "./list-that-waits.ts";
-import type { CompiledLimit, CompiledWindow } from "./match/compiled.ts";
+import type { ResetOptions, SubjectResetRequest } from "./match/counters-of-subject.ts";
 import { candidatesFor } from "./match/find-candidates.ts";
 import { findWindows } from "./match/find-windows.ts";
 import { onlyGivenLimit } from "./match/given-limits.ts";
 import { joinResolutions } from "./match/join-resolutions.ts";
 import { appliedIn, isRefused, type Refusal, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
+import { MemorySubjectDirectory, type SubjectDirectory } from "./match/subject-directory.ts";
+import { subjectWithin } from "./match/subject-within.ts";
 import { tellTrials } from "./match/tell-trials.ts";
+import { maxBlockMs } from "./policy/bounds.ts";
 import { parsePolicies } from "./policy/parse-policies.ts";
 import type { PolicySet } from "./policy/policy.ts";
-import { type CheckRequest, maxBlockMs } from "./request/check-request.ts";
+import type { CheckRequest } from "./request/check-request.ts";
 import { rawDimension, rawEndpoint, readDimension } from "./request/read-dimension.ts";
 import { validateRequest } from "./request/validate-request.ts";
 import { defaultIpv6PrefixBits } from "./subject/ip-address.ts";
-import { MemorySubjectDirectory, type SubjectDirectory } from "./subject/subject-directory.ts";
 
-const maxPreviewCacheMs = 50;
 const maxPreviews = 5000;
+/** How many limits are reset in one call of a store. */
+const resetTogether = 100;
 const noShadow: readonly ShadowDenial[] = [];
 const nothingAsked = { preview: false, replayed: false };
 const noDimensions: Readonly<Record<string, string>> = {};
 
 /** Builds a limiter. Nothing is opened and no timer runs until it is asked. */
 export function createLimiter(options: LimiterOptions = {}): Limiter {
+  checkLimiterOptions(options);
   return new SluiceLimiter(options);
 }
 
@@ -71,6 +78,7 @@ class SluiceLimiter implements Limiter {
   readonly #previewCacheMs: number;
   readonly #onPreviewHit: (() => void) | undefined;
   readonly #onTrial: LimiterOptions["onTrial"];
+  readonly #onMissing: LimiterOptions["onMissing"];
   readonly #ipv6PrefixBits: number;
   readonly #previews = new ExpiringMap<{ readonly answer: TakeAnswer; readonly askedMs: number }>(maxPreviews);
   /** For policies that fail `local`; there from the first outage on. */
@@ -86,12 +94,10 @@ class SluiceLimiter implements Limiter {
     this.#ipv6PrefixBits = checkedPrefix(options.ipv6PrefixBits ?? defaultIpv6PrefixBits);
     this.subjects = options.subjects ?? new MemorySubjectDirectory([], this.#ipv6PrefixBits);
     // Asking local counters costs less than remembering their answer.
-    this.#previewCacheMs = Math.min(
-      options.previewCacheMs ?? (this.counters.local ? 0 : maxPreviewCacheMs),
-      maxPreviewCacheMs,
-    );
+    this.#previewCacheMs = options.previewCacheMs ?? (this.counters.local ? 0 : maxPreviewCacheMs);
     this.#onPreviewHit = options.onPreviewHit;
     this.#onTrial = options.onTrial;
+    this.#onMissing = options.onMissing;
     this.#snapshot = new Snapshot(policySetFrom(options.policies ?? { policies: [] }), 1, this.#ipv6PrefixBits);
     this.#asker = this.#createAsker(this.#snapshot);
   }
@@ -134,7 +140,7 @@ class SluiceLimiter implements Limiter {
     validateRequest(request);
     const simple = this.#decideByForce(request) ?? this.#checkSimple(request);
     if (simple !== undefined) return simple;
-    const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs);
+    const resolution = this.#resolveChecked(request, []);
     let answer: TakeAnswer | undefined;
     try {
       answer = this.#ask(request, resolution) as TakeAnswer | undefined;
@@ -154,9 +160,11 @@ class SluiceLimiter implements Limiter {
     const limit = this.#findOnlyLimit(request);
     if (limit === undefined) return undefined;
     const { dimensions = noDimensions, cost = 1 } = request;
-    const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
-    const windows = this.#findOnlyWindows(limit, subject, request);
+    const value = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
+    const windows = this.#findOnlyWindows(limit, value, request);
     if (windows === undefined) return undefined;
+    if (value === "" && request.limits === undefined) this.#onMissing?.(limit.policy, limit.source.by[0]!);
+    const subject = limit.fallback ? subjectWithin(value, 1, request.domain, dimensions) : value;
     let outcome: Readonly<OneOutcome>;
     try {
       outcome = counters.takeOne(limit, windows, subject, cost, request, this.#asker) as Readonly<OneOutcome>;
@@ -171,9 +179,11 @@ class SluiceLimiter implements Limiter {
     const limit = this.#findOnlyLimit(request);
     if (limit === undefined) return undefined;
     const { dimensions = noDimensions, cost = 1 } = request;
-    const subject = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
-    const windows = this.#findOnlyWindows(limit, subject, request);
+    const value = readDimension(dimensions, limit.source.by[0]!, this.#ipv6PrefixBits);
+    const windows = this.#findOnlyWindows(limit, value, request);
     if (windows === undefined) return undefined;
+    if (value === "" && request.limits === undefined) this.#onMissing?.(limit.policy, limit.source.by[0]!);
+    const subject = limit.fallback ? subjectWithin(value, 1, request.domain, dimensions) : value;
     const answer = this.#takeElsewhere(limit, windows, subject, cost, request);
     return answer instanceof Promise ? answer : promised(this.#asker.decide(limit, subject, cost, answer));
   }
@@ -247,7 +257,7 @@ class SluiceLimiter implements Limiter {
       if (forced !== undefined) return Promise.resolve(forced);
       const simple = this.#checkSimpleElsewhere(request);
       if (simple !== undefined) return simple;
-      const resolution = resolve(this.#snapshot, this.subjects, request, this.#epochMs, listThatWaits());
+      const resolution = this.#resolveChecked(request, listThatWaits());
       const answer = this.#askElsewhere(request, resolution);
       if (!(answer instanceof Promise)) return Promise.resolve(this.#decided(request, resolution, answer));
       return answer.then(
@@ -270,7 +280,7 @@ class SluiceLimiter implements Limiter {
       const decisions = parts.map((part) => forcedDecision(part, forced, this.#clock.epochMs()));
       return this.counters.local ? decisions : Promise.resolve(decisions);
     }
-    const resolutions = parts.map((part) => resolve(this.#snapshot, this.subjects, part, this.#epochMs));
+    const resolutions = parts.map((part) => this.#resolveChecked(part, []));
     const { limits, places } = joinResolutions(resolutions, (i) => parts[i]!.cost === 0);
     const decisions = (answer: TakeAnswer | undefined): readonly Decision[] =>
       parts.map((part, i) => this.#decided(part, resolutions[i]!, answer && answerAt(answer, places[i]!)));
@@ -332,12 +342,37 @@ class SluiceLimiter implements Limiter {
     this.#previews.clear();
   }
 
-  async reset(request: CheckRequest, { by }: ResetOptions = {}): Promise<void> {
+  async reset(request: CheckRequest, { reach }: ResetOptions = {}): Promise<readonly ResetCounter[]> {
     const resolution = this.#resolve(request);
-    const isMeant = ({ limit }: ResolvedLimit): boolean => by === undefined || isSameList(limit.source.by, by);
-    const limits = resolution.limits.filter(isMeant);
-    if (limits.length > 0) await orUnavailable(() => this.counters.reset(limits));
-    this.#local?.reset(resolveLocal(resolution).limits.filter(isMeant));
+    await this.#reset(resolution.limits, resolveLocal(resolution).limits, reach);
+    return resolution.limits.map(counterOf);
+  }
+
+  async resetSubject(wish: SubjectResetRequest): Promise<SubjectReset> {
+    validateRequest({ dimensions: { ...wish.others, [wish.dimension]: wish.value } });
+    const { countersOfSubject } = await import("./match/counters-of-subject.ts");
+    const { policies, skipped } = countersOfSubject(this.#snapshot, this.subjects, wish, this.#epochMs);
+    const limits = policies.flatMap((one) => one.limits);
+    const local = policies.flatMap(({ policy, paths, asked, limits: own }) => {
+      const candidates = [{ policy, paths, certain: true }];
+      return resolveLocal({ limits: own, candidates, asked }).limits;
+    });
+    await this.#reset(limits, local, wish.reach);
+    return { counters: distinct(limits.map(counterOf)), skipped };
+  }
+
+  async #reset(
+    limits: readonly ResolvedLimit[],
+    local: readonly ResolvedLimit[],
+    reach: ResetOptions["reach"],
+  ): Promise<void> {
+    if (reach === "nothing") return;
+    for (let first = 0; first < limits.length; first += resetTogether) {
+      const some = limits.slice(first, first + resetTogether);
+      if (reach === "process") this.counters.forget?.(some);
+      else await orUnavailable(() => this.counters.reset(some));
+    }
+    this.#local?.reset(local);
     this.#previews.clear();
   }
 
@@ -372,11 +407,19 @@ class SluiceLimiter implements Limiter {
       readings: await Promise.all(resolution.limits.map((limit) => this.counters.read(limit))),
     }));
     const decision = this.#decideByForce(asked) ?? this.#decision(asked, resolution, answer);
+    // Loaded when it is first asked for: most apps never do, and a bundle starts without it.
+    const { explain } = await import("./explain.ts");
     return explain(this.#snapshot, request, resolution, readings, decision, this.counters, this.#epochMs);
   }
 
   async close(): Promise<void> {
     await this.counters.close();
+  }
+
+  /** What a check is decided by; what it lacks is heard of, unless it is a preview or brings its limits along. */
+  #resolveChecked(request: CheckRequest, limits: ResolvedLimit[]): Resolution {
+    const onMissing = request.preview === true || request.limits !== undefined ? undefined : this.#onMissing;
+    return resolve(this.#snapshot, this.subjects, request, this.#epochMs, limits, onMissing);
   }
 
   #resolve(request: CheckRequest): Resolution {
@@ -405,8 +448,8 @@ class SluiceLimiter implements Limiter {
     }
   }
 
-  #peek(limits: readonly ResolvedLimit[], { deadlineMs }: CheckRequest): TakeAnswer | Promise<TakeAnswer> {
-    if (this.#previewCacheMs === 0) return this.counters.peek(limits, { deadlineMs });
+  #peek(limits: readonly ResolvedLimit[], { deadlineMs, record }: CheckRequest): TakeAnswer | Promise<TakeAnswer> {
+    if (this.#previewCacheMs === 0 || record === true) return this.counters.peek(limits, { deadlineMs, record });
     const key = previewKeyOf(limits);
     const nowMs = this.#clock.nowMs();
     const known = this.#previews.find(key, nowMs);
@@ -451,7 +494,7 @@ class SluiceLimiter implements Limiter {
   #askLocally(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeAnswer {
     const counters = this.#localCounters();
     return request.preview === true
-      ? counters.peek(limits)
+      ? counters.peek(limits, request)
       : counters.take(limits, takeOptionsOf(request, limits, false));
   }
 
@@ -485,7 +528,7 @@ class SluiceLimiter implements Limiter {
       const unlimited = unlimitedDecision(request, appliedIn(resolution), shadow);
       // What policies in shadow mode would say is told to who asks for every limit.
       if (request.details !== true) return unlimited;
-      return { ...unlimited, limits: limits.map((one, i) => limitDecision(one, outcomes[i]!)) };
+      return { ...unlimited, limits: limitDecisions(request, limits, answer) };
     }
     const { limit, subject, cost } = speaking.limit;
     const { outcome } = speaking;
@@ -493,10 +536,12 @@ class SluiceLimiter implements Limiter {
     const used = usedOf(outcome.window, outcome.windowRemaining);
     const asked = { preview, replayed: answer.replayed };
     const decision = this.#spokenBy(limit, subject, cost, outcome, remaining, used, answer.atMs, shadow, asked);
-    if (request.details !== true && answer.receipt === undefined) return decision;
+    if (request.details !== true && answer.receipt === undefined && answer.records === undefined) return decision;
+    const record = answer.records?.[speaking.index];
     return {
       ...decision,
-      limits: request.details === true ? limits.map((one, i) => limitDecision(one, outcomes[i]!)) : undefined,
+      denyCount: record === undefined ? decision.denyCount : deniedWith(record, decision),
+      limits: request.details === true ? limitDecisions(request, limits, answer) : undefined,
       receipt: answer.receipt,
     };
   }
@@ -558,6 +603,20 @@ class SluiceLimiter implements Limiter {
   }
 }
 
+function limitDecisions(
+  { record }: CheckRequest,
+  limits: readonly ResolvedLimit[],
+  { outcomes, records }: TakeAnswer,
+): readonly LimitDecision[] {
+  return limits.map((one, i) => limitDecision(one, outcomes[i]!, record === true ? records?.[i] : undefined));
+}
+
+/** A preview is not recorded, and says what would be. */
+function deniedWith({ denied }: LimitRecord, { allowed, preview, cost }: Decision): number {
+  if (allowed) return 0;
+  return preview ? denied + cost : denied;
+}
+
 /**
  * A promise of what is decided already. A promise looks for a `then` in whatever it is made of; where a field of it was just read, V8
  * knows its shape and that there is none, which saves an awaited check a tenth. See decision 0007.
@@ -572,10 +631,10 @@ function takeOptionsOf(
   limits: readonly ResolvedLimit[],
   onTrial: boolean,
 ): TakeOptions | undefined {
-  const { id, idTtlMs, receipt, deadlineMs } = request;
+  const { id, idTtlMs, receipt, deadlineMs, record } = request;
   const details = onTrial || request.details === true;
   if (id === undefined && receipt !== true) {
-    return deadlineMs === undefined && !details ? undefined : { deadlineMs, details };
+    return deadlineMs === undefined && !details ? undefined : { deadlineMs, details, record };
   }
   return {
     id,
@@ -584,6 +643,7 @@ function takeOptionsOf(
     receipt,
     deadlineMs,
     details,
+    record,
   };
 }
 
@@ -603,7 +663,12 @@ function partOf(request: CheckRequest, { preview }: TogetherOptions, index: numb
 
 /** What an answer to several requests is to one of them. */
 function answerAt(answer: TakeAnswer, places: readonly number[]): TakeAnswer {
-  return { ...answer, outcomes: places.map((place) => answer.outcomes[place]!) };
+  const { outcomes, records } = answer;
+  return {
+    ...answer,
+    outcomes: places.map((place) => outcomes[place]!),
+    records: records && places.map((place) => records[place]),
+  };
 }
 
 function checkedPrefix(bits: number): number {
@@ -618,8 +683,13 @@ function checkBlockMs(forMs: number): void {
   throw new SluiceError("invalid_request", `forMs ${message}`, [{ path: ["forMs"], message }]);
 }
 
-function isSameList(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((name, i) => name === other[i]);
+function counterOf({ limit, subject }: ResolvedLimit): ResetCounter {
+  return { policy: limit.policy.id, scope: limit.scope, subject };
+}
+
+/** Two versions of a policy share their counters. */
+function distinct(counters: readonly ResetCounter[]): readonly ResetCounter[] {
+  return [...new Map(counters.map((one) => [JSON.stringify(one), one])).values()];
 }
 
 /** Nothing would look for the block: that is told rather than done. */

@@ -3,9 +3,11 @@ import type { Decision } from "./decision/decision.ts";
 import { printable } from "./decision/printable.ts";
 import { tellCounting } from "./leases/tell-counting.ts";
 import type { Explanation, LimitExplanation, PolicyExplanation } from "./limiter.ts";
-import type { CompiledPolicy } from "./match/compiled.ts";
+import type { CompiledLimit } from "./limits/compiled-limit.ts";
+import type { CompiledPolicy } from "./match/compiled-policy.ts";
 import { whyNot } from "./match/find-candidates.ts";
 import { appliedIn, type Resolution } from "./match/resolve.ts";
+import { missingIn } from "./match/resolve-limits.ts";
 import type { Snapshot } from "./match/snapshot.ts";
 import { holds } from "./match/value-lists.ts";
 import { renderWindow } from "./policy/render-window.ts";
@@ -38,6 +40,7 @@ export function explain(
         counter: `${resolved.limit.identity}|${resolved.subject}`,
         cost: resolved.cost,
         tier,
+        missing: missingIn(resolved.limit, resolution.asked, pathOf(resolution, resolved.limit)),
         shadow: resolved.group !== 0,
         ...tellCounting(resolved, counters),
         windows: readings[i]!.map((reading) => ({ ...reading, arithmetic: arithmeticOf(reading, resolved.cost) })),
@@ -45,6 +48,11 @@ export function explain(
     }),
     decision,
   };
+}
+
+/** The path by which a limit's policy applies. */
+function pathOf({ candidates, match }: Resolution, { policy }: CompiledLimit): string {
+  return candidates.find((one) => one.policy.policy === policy)?.paths[0] ?? match.path ?? "/";
 }
 
 function explainPolicies(
@@ -87,6 +95,8 @@ function whyItApplies(
 ): string {
   const { match, mode, unlimited } = policy.policy;
   const notes: string[] = [];
+  const lacking = (limit: CompiledLimit): string =>
+    missingIn(limit, resolution.asked, pathOf(resolution, limit)).join(" and ") || "a dimension";
   if (request.policies !== undefined) notes.push("asked for by name");
   else if (policy === snapshot.fallback) {
     const isMatched = resolution.candidates.some((one) => one.policy !== policy && one.policy.enforced);
@@ -103,12 +113,20 @@ function whyItApplies(
   if (unlimited) notes.push("unlimited");
   const refusal = resolution.refusals.find((one) => one.policy === policy);
   if (refusal?.reason === "deny_list") notes.push("its deny list names this request");
-  else if (refusal !== undefined) notes.push(`${refusal.scope} needs a dimension that the request lacks`);
+  else if (refusal !== undefined) {
+    const limit = policy.limits.find(({ scope }) => scope === refusal.scope);
+    notes.push(`${refusal.scope} needs ${limit === undefined ? "a dimension" : lacking(limit)} that the request lacks`);
+  }
   if (resolution.exempting.includes(policy)) notes.push("its allow list names this request");
   else if (refusal === undefined) {
     for (const limit of policy.limits) {
       if (!resolution.limits.some((one) => one.limit === limit)) {
-        notes.push(`${limit.scope} is skipped: a dimension of it is missing`);
+        const tiers = [...limit.tiers.keys()].join(", ");
+        notes.push(
+          limit.windows.length === 0
+            ? `${limit.scope} is skipped: it is for the tiers ${tiers} alone`
+            : `${limit.scope} is skipped: the request lacks ${lacking(limit)}`,
+        );
       }
     }
   }
@@ -200,6 +218,10 @@ export function renderExplanation(explanation: Explanation): string {
     if (limit.shadow) notes.push("shadow");
     lines.push("", `limit ${limit.policy} / ${limit.scope} (${notes.join(", ")})`);
     lines.push(`  subject ${limit.subject === "" ? "(everybody together)" : limit.subject}`);
+    if (limit.missing.length > 0)
+      lines.push(
+        `  missing ${limit.missing.join(", ")}: the request does not carry it, and all requests without it share this counter`,
+      );
     lines.push(`  counter ${limit.counter}`);
     lines.push(`  counted ${limit.counted}`);
     const answer = decision.limits?.[i];

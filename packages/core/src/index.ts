@@ -40,21 +40,15 @@ export {
   type WrittenWindow,
 } from "./limit.ts";
 export type * from "./limiter.ts";
-export type { CalendarWindow, CompiledLimit, CompiledWindow, CounterKind } from "./match/compiled.ts";
+export { maxPreviewCacheMs } from "./limiter-options.ts";
+export type { CalendarWindow, CompiledLimit, CompiledWindow, CounterKind } from "./limits/compiled-limit.ts";
+export { lintPolicies } from "./lint/lint-policies.ts";
+export type { ResetOptions, SkippedLimit, SubjectResetRequest } from "./match/counters-of-subject.ts";
 export { type FoundDescriptor, findDescriptor, hasDescriptors } from "./match/find-descriptor.ts";
 export { inRollout } from "./match/in-rollout.ts";
-export type * from "./policy/descriptor.ts";
-export { lintPolicies } from "./policy/lint-policies.ts";
-export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
-export { defaultPolicy, parsePolicies } from "./policy/parse-policies.ts";
-export { parseWindow } from "./policy/parse-window.ts";
-export type * from "./policy/policy.ts";
-export { algorithms } from "./policy/policy.ts";
-export { policyFileSchema } from "./policy/policy-schema.ts";
-export { renderWindow } from "./policy/render-window.ts";
+export { MemorySubjectDirectory, type SubjectDirectory } from "./match/subject-directory.ts";
+export type { OnTrial } from "./match/tell-trials.ts";
 export {
-  type CheckRequest,
-  type GivenLimit,
   maxBlockMs,
   maxCost,
   maxDeadlineMs,
@@ -63,7 +57,17 @@ export {
   maxIdLength,
   maxIdTtlMs,
   maxNamedPolicies,
-} from "./request/check-request.ts";
+} from "./policy/bounds.ts";
+export type * from "./policy/descriptor.ts";
+export { parseDuration, renderDuration } from "./policy/parse-duration.ts";
+export { defaultPolicy, parsePolicies } from "./policy/parse-policies.ts";
+export { parseWindow } from "./policy/parse-window.ts";
+export type * from "./policy/policy.ts";
+export { algorithms } from "./policy/policy.ts";
+export { policyFileSchema } from "./policy/policy-schema.ts";
+export { renderWindow } from "./policy/render-window.ts";
+export { windowLabel, withLabel } from "./policy/window-label.ts";
+export type { CheckRequest, GivenLimit } from "./request/check-request.ts";
 export { validateRequest } from "./request/validate-request.ts";
 export { byType, listOf, oneOrMany } from "./shape/list-shapes.ts";
 export { mapOf, objectOf, openObjectOf } from "./shape/object-shapes.ts";
@@ -86,4 +90,3 @@ export { canonicalValue } from "./subject/canonical-value.ts";
 export { type CidrSet, createCidrSet, parseCidr } from "./subject/cidr-set.ts";
 export { type ClientIpQuestion, findClientIp, type TrustedProxies } from "./subject/client-ip.ts";
 export { type IpAddress, ipSubject, parseIp, renderIp } from "./subject/ip-address.ts";
-export { MemorySubjectDirectory, type SubjectDirectory } from "./subject/subject-directory.ts";

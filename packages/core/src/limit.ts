@@ -1,11 +1,15 @@
+import { aClock, checkOptions, type OptionForms, trueOrFalse } from "./check-options.ts";
 import type { Clock } from "./clock.ts";
 import type { CounterStore, Receipt } from "./counters/counter-store.ts";
 import { createLimiter } from "./create-limiter.ts";
 import type { Decision } from "./decision/decision.ts";
-import { SluiceError } from "./errors.ts";
+import { type Problem, SluiceError } from "./errors.ts";
 import type { Explanation, Limiter } from "./limiter.ts";
+import { someCounters } from "./limiter-options.ts";
+import { parsePolicies } from "./policy/parse-policies.ts";
 import type { Algorithm, FailMode } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
+import { describeValue, problemsError } from "./shape/reading.ts";
 
 /** A window as policies write it: `10/s burst 20`, or its parts. */
 export type WrittenWindow =
@@ -69,25 +73,43 @@ export interface LimitToBe {
 /** The name of a limit that was not given one. */
 export const unnamedLimit = "limit";
 
+/** What policies are made of is checked where they are parsed. */
+const limitOptions: OptionForms<LimitOptions> = {
+  name: undefined,
+  algorithm: undefined,
+  onFailure: undefined,
+  blockFor: undefined,
+  blockable: trueOrFalse,
+  counters: someCounters,
+  clock: aClock,
+};
+
+/** Options of other libraries for the same, and of ours elsewhere. */
+const foreignOptions = {
+  by: 'write limit("10/s").by("user")',
+  burst: 'it belongs to the window: limit("10/s burst 20")',
+  windowMs: 'write the window as text: limit("100/15m")',
+  limit: 'write the window as text: limit("100/15m")',
+  max: 'write the window as text: limit("100/15m")',
+};
+
 /**
  * A limit in one line: `limit("10/s burst 20").by("user")`. Several windows must all have room. Nothing is opened until it
  * is asked.
  */
 export function limit(windows: WrittenWindow | readonly WrittenWindow[], options: LimitOptions = {}): LimitToBe {
+  checkOptions(options, limitOptions, { name: "limit", code: "invalid_policies", foreign: foreignOptions });
+  // Refused here, and not where `by` is called, or never.
+  checkPolicy(policyOf(windows, ["subject"], options));
   return { by: (...dimensions) => createOneLimit(windows, dimensions, options) };
 }
 
-function createOneLimit<Dimension extends string>(
+function policyOf(
   windows: WrittenWindow | readonly WrittenWindow[],
-  dimensions: readonly Dimension[],
-  options: LimitOptions,
-): OneLimit<Dimension> {
-  const { name = unnamedLimit, algorithm, onFailure = "open", blockFor, blockable, counters, clock } = options;
-  if (counters !== undefined && !counters.local && options.name === undefined) {
-    const message = "must be given where counters are shared, so that no other limit counts in the same ones";
-    throw new SluiceError("invalid_policies", `name ${message}`, [{ path: ["name"], message }]);
-  }
-  const policy = {
+  dimensions: readonly string[],
+  { name = unnamedLimit, algorithm, onFailure = "open", blockFor, blockable }: LimitOptions,
+): OneLimit["policy"] {
+  return {
     id: name,
     limits: [
       {
@@ -100,6 +122,44 @@ function createOneLimit<Dimension extends string>(
     ],
     on_failure: onFailure,
   };
+}
+
+/** Names what is wrong as it was given to `limit`, and not as it stands in a policy. */
+function checkPolicy(policy: OneLimit["policy"]): void {
+  try {
+    parsePolicies({ policies: [policy] });
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    throw problemsError("invalid_policies", "limit(windows, options)", error.problems.map(asGiven));
+  }
+}
+
+const givenNames: Readonly<Record<string, string>> = { id: "name", block_for: "blockFor", on_failure: "onFailure" };
+
+function asGiven({ path, message }: Problem): Problem {
+  const ofPolicy = path.slice(2);
+  const given = ofPolicy[0] === "limits" ? ofPolicy.slice(2) : ofPolicy;
+  return { path: given.map((step) => givenNames[step] ?? step), message };
+}
+
+function createOneLimit<Dimension extends string>(
+  windows: WrittenWindow | readonly WrittenWindow[],
+  dimensions: readonly Dimension[],
+  options: LimitOptions,
+): OneLimit<Dimension> {
+  const { counters, clock } = options;
+  if (dimensions.length === 0 || dimensions.some((name) => typeof name !== "string")) {
+    const given =
+      dimensions.length === 0 ? "nothing" : describeValue(dimensions.find((one) => typeof one !== "string"));
+    const message = `must be given the names of dimensions, as in .by("user") or .by("tenant", "user"), but was given ${given}`;
+    throw new SluiceError("invalid_policies", `by ${message}`, [{ path: ["by"], message }]);
+  }
+  if (counters !== undefined && !counters.local && options.name === undefined) {
+    const message = "must be given where counters are shared, so that no other limit counts in the same ones";
+    throw new SluiceError("invalid_policies", `name ${message}`, [{ path: ["name"], message }]);
+  }
+  const policy = policyOf(windows, dimensions, options);
+  checkPolicy(policy);
   const limiter = createLimiter({
     policies: { policies: [policy] },
     ...(counters !== undefined && { counters }),
@@ -116,7 +176,9 @@ function createOneLimit<Dimension extends string>(
     give: (receipt) => limiter.give(receipt),
     charge: async (subject, cost) => limiter.charge(request(subject, { cost })),
     block: async (subject, forMs) => limiter.block(request(subject), forMs),
-    reset: async (subject) => limiter.reset(request(subject)),
+    async reset(subject): Promise<void> {
+      await limiter.reset(request(subject));
+    },
     explain: async (subject, more) => limiter.explain(request(subject, more)),
     close: () => limiter.close(),
     dimensions,
@@ -126,8 +188,24 @@ function createOneLimit<Dimension extends string>(
 }
 
 function dimensionsOf(names: readonly string[], subject: SubjectOf<string>): Readonly<Record<string, string>> {
-  if (typeof subject !== "string") return subject;
-  if (names.length === 1) return { [names[0]!]: subject };
-  const message = `must name every dimension of the limit (${names.join(", ")}), because there are several`;
-  throw new SluiceError("invalid_request", `dimensions ${message}`, [{ path: ["dimensions"], message }]);
+  if (typeof subject === "string") {
+    if (names.length === 1) return { [names[0]!]: subject };
+    throw wrongSubject(`must name every dimension of the limit (${names.join(", ")}), because there are several`);
+  }
+  if (typeof subject !== "object" || subject === null) throw wrongSubject(`must be texts, but are ${show(subject)}`);
+  for (const name of names) {
+    // Who "the subject" is depends on whichever dimensions there are.
+    if (name === "subject" || typeof subject[name] === "string") continue;
+    throw wrongSubject(`must have a text for ${name}, but it is ${show(subject[name])}`);
+  }
+  return subject;
+}
+
+/** A subject that is absent would share one counter with every other such subject. */
+function wrongSubject(message: string): SluiceError {
+  return new SluiceError("invalid_request", `dimensions ${message}`, [{ path: ["dimensions"], message }]);
+}
+
+function show(value: unknown): string {
+  return value === undefined ? "undefined" : describeValue(value);
 }

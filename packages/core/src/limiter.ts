@@ -1,9 +1,11 @@
 import type { Clock } from "./clock.ts";
 import type { CounterStore, LeaseAnswer, LeaseAsk, Receipt, WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
+import type { ResetOptions, SkippedLimit, SubjectResetRequest } from "./match/counters-of-subject.ts";
+import type { SubjectDirectory } from "./match/subject-directory.ts";
+import type { OnTrial } from "./match/tell-trials.ts";
 import type { Policy, PolicySet } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
-import type { SubjectDirectory } from "./subject/subject-directory.ts";
 
 export interface LimiterOptions {
   /** Policies as parsed by `parsePolicies`, or in the format of a policy file, which is parsed here. */
@@ -21,7 +23,12 @@ export interface LimiterOptions {
    * trial at which step, and whether that version denies. A version that does not match passes what its other one matches, and
    * is heard of as well. Previews, replays and what counters could not be asked for are left out.
    */
-  readonly onTrial?: ((policy: Policy, step: number, denied: boolean) => void) | undefined;
+  readonly onTrial?: OnTrial | undefined;
+  /**
+   * Hears of every dimension that a limit counts by and a checked request lacks, with its policy. Previews and limits that a request
+   * brings along are left out. Must not throw.
+   */
+  readonly onMissing?: ((policy: Policy, dimension: string) => void) | undefined;
   /** Hears of every preview that was answered from memory. */
   readonly onPreviewHit?: (() => void) | undefined;
 }
@@ -29,9 +36,18 @@ export interface LimiterOptions {
 /** What is asked of several requests together. */
 export type TogetherOptions = Pick<CheckRequest, "id" | "idTtlMs" | "preview" | "deadlineMs">;
 
-export interface ResetOptions {
-  /** Only counters of limits by exactly these dimensions. Absent: all that the request would be counted in. */
-  readonly by?: readonly string[] | undefined;
+/** A counter that was reset. */
+export interface ResetCounter {
+  readonly policy: string;
+  /** The limit's name, else its dimensions. */
+  readonly scope: string;
+  readonly subject: string;
+}
+
+export interface SubjectReset {
+  readonly counters: readonly ResetCounter[];
+  /** What could not be found, because values are missing. */
+  readonly skipped: readonly SkippedLimit[];
 }
 
 /** How every check is decided, in an emergency. */
@@ -83,8 +99,10 @@ export interface Limiter {
    * that lasts longer already stays as it is.
    */
   block(request: CheckRequest, forMs: number): Promise<void>;
-  /** Forgets the counters that this request would be counted in, and lifts their blocks. */
-  reset(request: CheckRequest, options?: ResetOptions): Promise<void>;
+  /** Forgets the counters that this request would be counted in, and lifts their blocks. Empty: no limit counts such a request. */
+  reset(request: CheckRequest, options?: ResetOptions): Promise<readonly ResetCounter[]>;
+  /** Forgets every counter of a subject, whichever requests lead to it, and lifts its blocks. */
+  resetSubject(request: SubjectResetRequest): Promise<SubjectReset>;
   /**
    * Takes from the counters of such requests for later: to be spent by whoever asks, by the rules of docs/lease-protocol.md. `not_leasable`
    * where something else than counters that can be leased decides about them; then nothing was done. What is only settled
@@ -140,6 +158,8 @@ export interface LimitExplanation {
   readonly counter: string;
   readonly cost: number;
   readonly tier: string | undefined;
+  /** Dimensions of the limit that the request does not carry. Requests that lack the same ones share this counter. */
+  readonly missing: readonly string[];
   /** Decided and reported, never denied. */
   readonly shadow: boolean;
   /** "exactly, at the counters", "by leases while hot, at most 10 over 1000/s (max_overshoot 1%)". */

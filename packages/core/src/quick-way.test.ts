@@ -6,7 +6,7 @@ import { MemoryCounters } from "./counters/memory-counters.ts";
 import { createLimiter } from "./create-limiter.ts";
 import type { Decision } from "./decision/decision.ts";
 import { LeasedCounters } from "./leases/leased-counters.ts";
-import { MemorySubjectDirectory } from "./subject/subject-directory.ts";
+import { MemorySubjectDirectory } from "./match/subject-directory.ts";
 
 const algorithms = ["gcra", "token_bucket", "leaky_bucket"] as const;
 const windows = ["20/s", "1000/s", { limit: 100, per: "1s", burst: 7 }, "30/m"];

@@ -1,17 +1,27 @@
 /**
  * `sluice/store`: what a counter store outside of this package is written with. A store that keeps state elsewhere decides
  * there, by the same formulas, and lets these functions describe what it found, so that every store answers in the same
- * numbers.
+ * numbers. Packages around this one also check their options with what is here.
  */
 export { type ArrivalTake, creditWorthMs, decideArrival, takeArrival, worthMs } from "./algorithms/arrival.ts";
 export { decideCount, onceRetentionMs } from "./algorithms/count.ts";
 export { decideSliding } from "./algorithms/sliding.ts";
 export { createVerdict, type WindowVerdict, type WritableVerdict } from "./algorithms/window-verdict.ts";
-export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
-export { createOneOutcome, wholeAnswer } from "./counters/one-outcome.ts";
-export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
-export { outageRetryMs } from "./decision/retry-after.ts";
-export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
+export {
+  aClock,
+  aFunction,
+  anObject,
+  aText,
+  type CheckedCall,
+  checkOptions,
+  numberFrom,
+  type OptionForm,
+  type OptionForms,
+  oneOf,
+  optionsError,
+  trueOrFalse,
+  withMethods,
+} from "./check-options.ts";
 export {
   allowanceOf,
   epochMs,
@@ -20,7 +30,13 @@ export {
   ledgerMarginMs,
   maxHoldMs,
   maxUnits,
-} from "./leases/allowance.ts";
-export { checkLeaseAsk } from "./leases/check-lease-ask.ts";
+} from "./counters/allowance.ts";
+export { checkLeaseAsk } from "./counters/check-lease-ask.ts";
+export { isRecorded } from "./counters/counter-store.ts";
+export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
+export { createOneOutcome, wholeAnswer } from "./counters/one-outcome.ts";
+export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
+export { outageRetryMs } from "./decision/retry-after.ts";
+export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
 export { Lease, type LeaseTimes } from "./leases/lease.ts";
 export { listThatWaits } from "./list-that-waits.ts";

@@ -1,4 +1,5 @@
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest, onRequestHookHandler } from "fastify";
+import { SluiceError } from "sluice";
 import { attachTicket } from "./attach-ticket.ts";
 import { createFastifyReader } from "./fastify/create-fastify-reader.ts";
 import { type RouteConfig, RouteGates } from "./fastify/route-gates.ts";
@@ -22,6 +23,7 @@ export type { Ticket } from "./ticket.ts";
  * route's pattern, else the path.
  */
 export function rateLimit(limits: Limits, options: RateLimitOptions<FastifyRequest> = {}): FastifyPluginCallback {
+  refuseInstance(limits);
   const gate: Gate<FastifyRequest> = createGate(createFastifyReader(), limits, options);
   const ofRoutes = new RouteGates(options);
   const plugin: FastifyPluginCallback = (app, _options, done) => {
@@ -43,6 +45,13 @@ export function rateLimit(limits: Limits, options: RateLimitOptions<FastifyReque
     [Symbol.for("skip-override")]: true,
     [Symbol.for("fastify.display-name")]: "@sluice/middleware",
   });
+}
+
+/** `app.register(rateLimit)` hands in the app itself, and `app.register(rateLimit, options)` what other plugins take. */
+function refuseInstance(limits: unknown): void {
+  if (typeof limits !== "object" || limits === null || !("addHook" in limits)) return;
+  const message = 'must be given when the plugin is registered: app.register(rateLimit("100/m"))';
+  throw new SluiceError("invalid_policies", `the limits ${message}`, [{ path: ["limits"], message }]);
 }
 
 /** For a single route: `app.post("/login", { onRequest: limitRoute("5/m") }, handler)`. */

@@ -1,5 +1,7 @@
 import { SluiceError } from "sluice";
+import { aFunction } from "sluice/store";
 import { attachTicket } from "./attach-ticket.ts";
+import { checkedOptions } from "./check-options.ts";
 import { pathOfUrl } from "./fetch/path-of-url.ts";
 import { watchAnswer } from "./fetch/watch-answer.ts";
 import { withHeaders } from "./fetch/with-headers.ts";
@@ -50,7 +52,7 @@ export type Guard = <Arguments extends readonly [request: Request, ...rest: Rest
  * that the handler throws passes through, and what the runtime makes of it has no header fields of ours.
  */
 export function rateLimit(limits: Limits, options: FetchOptions = {}): Guard {
-  const { ip, peer, waitUntil, statusOfThrown } = options;
+  const { ip, peer, waitUntil, statusOfThrown, ...gateOptions } = checkedOptions(options, ownForms);
   const rests = new WeakMap<Request, Rest>();
   const withRest = (find: (request: Request, ...rest: Rest) => string | undefined) => (request: Request) =>
     find(request, ...rests.get(request)!);
@@ -65,7 +67,7 @@ export function rateLimit(limits: Limits, options: FetchOptions = {}): Guard {
       header: (request, name) => request.headers.get(name) ?? undefined,
     },
     limits,
-    { ...options, ip: typeof ip === "function" ? withRest(ip) : ip },
+    { ...gateOptions, ip: ip === undefined ? undefined : withRest(ip) },
   );
   refuseWithoutAddress(gate, options);
   const needsRest = ip !== undefined || peer !== undefined;
@@ -86,6 +88,8 @@ export function rateLimit(limits: Limits, options: FetchOptions = {}): Guard {
       return verdict instanceof Promise ? verdict.then(carryOut) : carryOut(verdict);
     };
 }
+
+const ownForms = { peer: aFunction, waitUntil: aFunction, statusOfThrown: aFunction };
 
 function passOn<Answered extends Answer>(
   gate: Gate<Request>,

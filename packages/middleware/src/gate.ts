@@ -11,6 +11,7 @@ import { checkOptions } from "./check-options.ts";
 import { type AddressReader, createAddressFinder } from "./find-address.ts";
 import { isPromiseLike } from "./is-promise-like.ts";
 import { type AskedLimiter, type Limits, limiterFrom } from "./limits.ts";
+import { OutageWatch } from "./outage-watch.ts";
 import type { DimensionValue, RateLimitOptions, Sent } from "./rate-limit-options.ts";
 import { badRequestBody, problemType, type RefusalBody } from "./refusal.ts";
 import { reportError } from "./report-error.ts";
@@ -91,6 +92,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   readonly #own: readonly (readonly [string, (request: Request) => DimensionValue | Promise<DimensionValue>])[];
   readonly #findAddress: (request: Request) => string | undefined;
   readonly #random: () => number;
+  readonly #outages: OutageWatch<Request>;
   #asks: RequestNeeds;
   #needsOf: AskedLimiter["snapshot"];
 
@@ -101,6 +103,8 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     this.#own = Object.entries(options.dimensions ?? {});
     this.#findAddress = createAddressFinder(reader, options);
     this.#random = options.random ?? Math.random;
+    const { counters = limiter } = limiter;
+    this.#outages = new OutageWatch(counters, limiter.counters?.reportsOutages === true, options.onError);
     this.#asks = needsOf(limiter, options.domain);
     this.#needsOf = limiter.snapshot;
     this.asksForAddress = asksForAddress(limiter, options.domain);
@@ -190,6 +194,8 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   #verdict(request: Request, asked: CheckRequest, decision: Decision): Verdict {
     const { headers: generations, onDecision } = this.#options;
     if (onDecision !== undefined) this.#tellDecision(onDecision, decision, request);
+    if (decision.degraded !== undefined) this.#outages.degraded(decision, request);
+    else if (this.#outages.isOn && decision.limit !== undefined) this.#outages.counted();
     const headers = renderHeaders(decision, { generations, random: this.#random, lowerCase: true, brief: true });
     if (decision.allowed) {
       return { kind: "passed", headers, ticket: new AdmittedRequest(this.#limiter, asked, decision) };

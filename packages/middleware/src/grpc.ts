@@ -8,6 +8,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { attachTicket, rateLimitOf as ticketOf } from "./attach-ticket.ts";
+import { checkedOptions } from "./check-options.ts";
 import { createGate, type Gate, type Refused, type RequestReader, type Verdict } from "./gate.ts";
 import { addressOfPeer } from "./grpc/address-of-peer.ts";
 import { encodeStatusDetails } from "./grpc/encode-status-details.ts";
@@ -58,7 +59,8 @@ export interface GrpcRateLimitOptions extends Omit<RateLimitOptions<GrpcCall, Se
  * `google.rpc.RetryInfo`. gRPC itself answers calls to methods that do not exist, and nobody counts them.
  */
 export function rateLimit(limits: Limits, options: GrpcRateLimitOptions = {}): ServerInterceptor {
-  const gate = createGate<GrpcCall, SentCall>(reader, limits, { ...options, refuse: undefined });
+  const { refuse: _, ...gateOptions } = checkedOptions(options, {});
+  const gate = createGate<GrpcCall, SentCall>(reader, limits, gateOptions);
   return (method, inner) => limitCall(gate, options, method, inner);
 }
 

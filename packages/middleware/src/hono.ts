@@ -3,7 +3,9 @@ import type { Context, Env, MiddlewareHandler } from "hono";
 import type { RouterRoute } from "hono/types";
 import { findTargetHandler } from "hono/utils/handler";
 import type { StatusCode } from "hono/utils/http-status";
+import { aFunction } from "sluice/store";
 import { attachTicket } from "./attach-ticket.ts";
+import { checkedOptions } from "./check-options.ts";
 import { pathOfUrl } from "./fetch/path-of-url.ts";
 import { watchAnswer } from "./fetch/watch-answer.ts";
 import { withHeaders } from "./fetch/with-headers.ts";
@@ -34,7 +36,8 @@ type AnyEnv = any;
  * otherwise; where Hono does not run on Node, `peer` or `ip` must say it.
  */
 export function rateLimit<E extends Env = AnyEnv>(limits: Limits, options: HonoOptions<E> = {}): MiddlewareHandler<E> {
-  const peerOf = options.peer ?? peerOnNode;
+  const { peer, ...gateOptions } = checkedOptions(options, { peer: aFunction });
+  const peerOf = peer ?? peerOnNode;
   const gate: Gate<Context<E>> = createGate<Context<E>>(
     {
       method: (c) => c.req.method,
@@ -45,7 +48,7 @@ export function rateLimit<E extends Env = AnyEnv>(limits: Limits, options: HonoO
       header: (c, name) => c.req.header(name),
     },
     limits,
-    options,
+    gateOptions,
   );
   return async (c, next) => {
     const decided = gate.decide(c);

@@ -5,6 +5,7 @@ import {
   type LimitOptions,
   limit,
   type OneLimit,
+  renderDuration,
   SluiceError,
 } from "sluice";
 
@@ -24,13 +25,11 @@ const oneLineNames = ["name", "counters", "algorithm", "onFailure", "blockFor"] 
 export type OneLineOptions = Pick<LimitOptions, (typeof oneLineNames)[number]>;
 
 export function limiterFrom(limits: Limits, options: OneLineOptions): AskedLimiter {
-  if (typeof limits === "string" || Array.isArray(limits)) return limit(limits, options).by("ip").limiter;
-  if (typeof limits !== "object" || limits === null) {
-    throw new SluiceError(
-      "invalid_policies",
-      `the limits must be a text such as 100/m, a limit, a limiter or policies`,
-    );
+  if (typeof limits === "string" || Array.isArray(limits)) {
+    const { name, counters, algorithm, onFailure, blockFor } = options;
+    return limit(limits, { name, counters, algorithm, onFailure, blockFor }).by("ip").limiter;
   }
+  refuseNonsense(limits);
   for (const name of oneLineNames) {
     if (options[name] === undefined) continue;
     const message = "belongs to limits in one line; say it where the limit or the limiter is made";
@@ -39,4 +38,55 @@ export function limiterFrom(limits: Limits, options: OneLineOptions): AskedLimit
   if ("limiter" in limits) return limits.limiter;
   if ("check" in limits) return limits;
   return createLimiter(limits as LimiterOptions);
+}
+
+/** How other libraries write one window: `{ windowMs: 60_000, limit: 100 }` of express-rate-limit, and their like. */
+interface ForeignWindow {
+  readonly windowMs?: unknown;
+  readonly timeWindow?: unknown;
+  readonly ttl?: unknown;
+  readonly limit?: unknown;
+  readonly max?: unknown;
+}
+
+/** What is none of `Limits`, and would be taken for the options of a limiter that has no policies. */
+function refuseNonsense(limits: unknown): void {
+  if (typeof limits !== "object" || limits === null) {
+    const given = limits === undefined ? "missing" : `of type ${limits === null ? "null" : typeof limits}`;
+    throw wrongLimits(`must be a text such as 100/m, a limit, a limiter or policies, but are ${given}`);
+  }
+  if ("by" in limits && typeof limits.by === "function")
+    throw wrongLimits('do not say whom they count; add by, as in limit("100/m").by("ip")');
+  if ("limiter" in limits || "check" in limits) {
+    refuseNonLimiter("limiter" in limits ? limits.limiter : limits);
+    return;
+  }
+  const { windowMs, timeWindow, ttl, limit: most, max } = limits as ForeignWindow;
+  const perMs = windowMs ?? timeWindow ?? ttl;
+  if (perMs !== undefined || most !== undefined || max !== undefined)
+    throw wrongLimits(`are written as text: ${exampleOf(most ?? max, perMs)}; ${dropIns}`);
+  const made = limits.constructor?.name;
+  if (made !== undefined && made !== "Object" && !("policies" in limits || "counters" in limits))
+    throw wrongLimits(`must not be of class ${made}; call it where it is used, as in app.use(rateLimit("100/m"))`);
+  if (Object.keys(limits).length === 0)
+    throw wrongLimits('are empty; write rateLimit("100/m"), or rateLimit(createLimiter()) for the default policy');
+}
+
+const dropIns =
+  "to keep these options, import from @sluice/middleware/express-rate-limit, /fastify-rate-limit or /nest-throttler";
+
+function exampleOf(most: unknown, perMs: unknown): string {
+  const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
+  return isWhole(most) && isWhole(perMs) ? `rateLimit("${most}/${renderDuration(perMs)}")` : 'rateLimit("100/15m")';
+}
+
+function refuseNonLimiter(limiter: unknown): void {
+  for (const name of ["check", "charge", "give"]) {
+    if (typeof (limiter as Record<string, unknown> | null | undefined)?.[name] === "function") continue;
+    throw wrongLimits(`must be a limiter, such as createLimiter(…) or connect(…), but ${name} is not a function of it`);
+  }
+}
+
+function wrongLimits(message: string): SluiceError {
+  return new SluiceError("invalid_policies", `the limits ${message}`, [{ path: ["limits"], message }]);
 }

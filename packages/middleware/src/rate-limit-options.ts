@@ -63,8 +63,9 @@ export interface RateLimitOptions<Request, Answer = Sent> extends OneLineOptions
   /** Sees every decision, for logs and metrics. Must not throw. */
   readonly onDecision?: ((decision: Decision, request: Request) => void) | undefined;
   /**
-   * Sees what went wrong: the limiter broke in a way that no policy covers and the request passed, or something could not be
-   * charged or given back. Absent: a warning of the process, once a minute at most.
+   * Sees what went wrong: counters cannot be asked and `onFailure` answers (a `StoreUnavailable`, once when that begins), the
+   * limiter broke in a way that no policy covers and the request passed, or something could not be charged or given back. Absent:
+   * a warning of the process; for an outage one when it begins and one when it ends, else once a minute at most.
    */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined;
   /** Source of the jitter of `Retry-After`, 0 … 1. Absent: `Math.random`. */

@@ -2,7 +2,9 @@ import { TRPCError } from "@trpc/server";
 import { getHTTPStatusCodeFromError } from "@trpc/server/http";
 import { TRPC_ERROR_CODES_BY_KEY } from "@trpc/server/rpc";
 import type { Decision } from "sluice";
+import { aFunction } from "sluice/store";
 import { attachTicket } from "./attach-ticket.ts";
+import { checkedOptions } from "./check-options.ts";
 import { createGate, type Passed, type Refused, type RequestReader, type Verdict } from "./gate.ts";
 import type { Limits } from "./limits.ts";
 import type { RateLimitOptions } from "./rate-limit-options.ts";
@@ -84,9 +86,10 @@ export function refusalOf({ cause }: { readonly cause?: unknown }): Refusal | un
  */
 export function rateLimit<Context>(
   limits: Limits,
-  { refuse, response, ...options }: TrpcRateLimitOptions<Context> = {},
+  options: TrpcRateLimitOptions<Context> = {},
 ): LimitedProcedure<Context> {
-  const gate = createGate<ProcedureCall<Context>, ProcedureAnswer>(reader, limits, options);
+  const { refuse, response, ...gateOptions } = checkedOptions(options, { response: aFunction });
+  const gate = createGate<ProcedureCall<Context>, ProcedureAnswer>(reader, limits, gateOptions);
   const tell = (call: ProcedureCall<Context>, headers: Passed["headers"]): void =>
     setHeaders(response === undefined ? findHeaderTarget(call.ctx) : response(call), headers);
   return (call) => {

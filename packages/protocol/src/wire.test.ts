@@ -147,6 +147,9 @@ describe("numbers and types on the wire", () => {
       "CheckAndIncrementResponse.retry_after_ms = 4 int32",
       "CheckAndIncrementResponse.policy_version = 5 string",
       "CheckAndIncrementResponse.matched_quota = 6 Quota",
+      // Beyond what was written down.
+      "CheckAndIncrementResponse.degraded = 7 bool",
+      "CheckAndIncrementResponse.degraded_reason = 8 string",
     ]);
     expect(of("CheckRateLimitRequest").map((field) => field.split(" = ")[0]!.split(".")[1])).toEqual([
       "identifier",
@@ -162,6 +165,9 @@ describe("numbers and types on the wire", () => {
       "remaining",
       "reset_at",
       "retry_after",
+      // Beyond what was written down.
+      "degraded",
+      "degraded_reason",
     ]);
   });
 

@@ -14,11 +14,11 @@ export type {
   RedisArgument,
   RedisConnection,
 } from "./connect/redis-connection.ts";
+export { parseRedisUrl, type RedisServers, renderServers } from "./connect/redis-servers.ts";
 export { serversFromIoredis } from "./connect/servers-from-ioredis.ts";
 export { serversFromNodeRedis } from "./connect/servers-from-node-redis.ts";
 export type { Cell } from "./place/cells.ts";
 export { type RedisSource, redis } from "./redis.ts";
 export { openRedisChannel, type RedisChannel, type RedisChannelListener } from "./redis-channel.ts";
 export { RedisCounters, type RedisCountersOptions, type RedisCountersStats } from "./redis-counters.ts";
-export { parseRedisUrl, type RedisServers, renderServers } from "./redis-servers.ts";
 export type { RedisEvent, ShardStatus } from "./site.ts";

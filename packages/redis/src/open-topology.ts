@@ -1,6 +1,8 @@
 import { connectNodeRedis } from "./connect/node-redis-connection.ts";
+import type { Connect } from "./connect/redis-connection.ts";
+import type { RedisServers } from "./connect/redis-servers.ts";
+import { renewWhenOld } from "./connect/renew-when-old.ts";
 import { renewWhenStuck } from "./connect/renew-when-stuck.ts";
-import type { RedisServers } from "./redis-servers.ts";
 import { cluster } from "./topology/cluster.ts";
 import { sentinel } from "./topology/sentinel.ts";
 import { standalone } from "./topology/standalone.ts";
@@ -10,9 +12,11 @@ import type { Topology, TopologyListener } from "./topology/topology.ts";
 const greetingMs = 1000;
 const defaultConnectTimeoutMs = 2000;
 
-export function openTopology(servers: RedisServers, listener: TopologyListener): Topology {
+export function openTopology(servers: RedisServers, listener: TopologyListener, maxAgeMs: number): Topology {
   const stuckAfterMs = (servers.connectTimeoutMs ?? defaultConnectTimeoutMs) + greetingMs;
-  const connect = renewWhenStuck(servers.connect ?? connectNodeRedis(servers), stuckAfterMs);
+  const renewing = (connect: Connect): Connect =>
+    renewWhenStuck(renewWhenOld(connect, maxAgeMs, stuckAfterMs), stuckAfterMs);
+  const connect = renewing(servers.connect ?? connectNodeRedis(servers));
   switch (servers.kind) {
     case "standalone":
       return standalone(servers.addresses[0]!, connect, listener);
@@ -24,7 +28,7 @@ export function openTopology(servers: RedisServers, listener: TopologyListener):
           sentinels: servers.addresses,
           masterName: servers.masterName ?? "mymaster",
           connect,
-          connectSentinel: renewWhenStuck(
+          connectSentinel: renewing(
             servers.connectSentinel ??
               connectNodeRedis({
                 username: servers.sentinelUsername,
@@ -32,7 +36,6 @@ export function openTopology(servers: RedisServers, listener: TopologyListener):
                 tls: servers.tls,
                 connectTimeoutMs: servers.connectTimeoutMs,
               }),
-            stuckAfterMs,
           ),
         },
         listener,

@@ -12,8 +12,8 @@ import {
 import { StoreUnavailable } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { parseRedisUrl, type RedisServers } from "./connect/redis-servers.ts";
 import { RedisCounters } from "./redis-counters.ts";
-import { parseRedisUrl, type RedisServers } from "./redis-servers.ts";
 import type { RedisEvent } from "./site.ts";
 
 /** Servers hear of the end of a connection in their own time. */

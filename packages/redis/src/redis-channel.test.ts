@@ -1,8 +1,8 @@
 import { createFaultyProxy, startCluster, startSentinel, startServer, type TestServer } from "@sluice/test-servers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Address } from "./connect/redis-connection.ts";
+import { parseRedisUrl, type RedisServers } from "./connect/redis-servers.ts";
 import { openRedisChannel, type RedisChannel, type RedisChannelOptions } from "./redis-channel.ts";
-import { parseRedisUrl, type RedisServers } from "./redis-servers.ts";
 
 const patience = { timeout: 30_000, interval: 20 };
 const open: { close(): unknown }[] = [];

@@ -1,7 +1,7 @@
 import { createClient } from "@redis/client";
 import { type ConnectionOptions, clientOptions } from "./connect/node-redis-connection.ts";
 import { type Address, errorFrom, reconnectAfterMs } from "./connect/redis-connection.ts";
-import type { RedisServers } from "./redis-servers.ts";
+import type { RedisServers } from "./connect/redis-servers.ts";
 import { within } from "./topology/within.ts";
 
 /**
@@ -125,7 +125,7 @@ type Client = ReturnType<typeof createOne>;
 function createOne(address: Address, options: ConnectionOptions, onLost: (error: unknown) => void) {
   const { connectTimeoutMs: ms = connectTimeoutMs } = options;
   const client = createClient({
-    ...clientOptions(address, { ...options, connectTimeoutMs: ms }, false),
+    ...clientOptions(address, { ...options, connectTimeoutMs: ms }),
     name: "sluice",
     RESP: 2,
     disableOfflineQueue: true,

@@ -16,9 +16,24 @@ import {
   type TakeOptions,
   type WindowReading,
 } from "sluice";
-import { checkLeaseAsk, mostExcusedMs, outcomesOf, Stalls, wholeAnswer, whyLate } from "sluice/store";
-import { outcomesBefore, readingsOf } from "./ask/decode-reply.ts";
-import { blockKey, type Call, encodeGiveBack, mostPerCall } from "./ask/encode-call.ts";
+import {
+  aFunction,
+  anObject,
+  aText,
+  checkLeaseAsk,
+  checkOptions,
+  isRecorded,
+  mostExcusedMs,
+  numberFrom,
+  type OptionForms,
+  outcomesOf,
+  Stalls,
+  trueOrFalse,
+  wholeAnswer,
+  whyLate,
+} from "sluice/store";
+import { outcomesBefore, readingsOf, recordsOf } from "./ask/decode-reply.ts";
+import { blockKey, type Call, encodeGiveBack, mostPerCall, recordKey } from "./ask/encode-call.ts";
 import type { AskCounts, ScriptTuning } from "./ask/lane.ts";
 import { newName } from "./ask/new-name.ts";
 import {
@@ -32,10 +47,11 @@ import {
 import { RunDelay } from "./ask/run-delay.ts";
 import { callScript } from "./ask/script-calls.ts";
 import { codeOf, kindNumber } from "./ask/window-code.ts";
+import { type RedisServers, renderServers, serversFrom } from "./connect/redis-servers.ts";
 import { openTopology } from "./open-topology.ts";
+import { OutageWarnings } from "./outage-warnings.ts";
 import type { Cell } from "./place/cells.ts";
 import { cellOf } from "./place/cells.ts";
-import { type RedisServers, serversFrom } from "./redis-servers.ts";
 import { scripts } from "./scripts.generated.ts";
 import { type PlacedLane, type RedisEvent, type ShardStatus, Site } from "./site.ts";
 import { LastDeniers, type Part, partsOf, takeAcross } from "./take-across.ts";
@@ -60,8 +76,40 @@ export interface RedisCountersOptions {
   readonly maxInFlight?: number | undefined;
   /** How many checks per lane wait at most; further ones are answered as their policies say for an outage. Absent: 10 000. */
   readonly maxWaiting?: number | undefined;
+  /** How old a connection gets at most before another takes its place; at most 24 h. Absent: an hour. */
+  readonly maxConnectionAgeMs?: number | undefined;
+  /** Hears what happens to the servers, for logs and metrics. Must not throw. */
   readonly onEvent?: ((event: RedisEvent) => void) | undefined;
+  /** Whether the process warns when an outage begins and when it ends (`SluiceWarning`). Absent: where there is no `onEvent`. */
+  readonly warn?: boolean | undefined;
 }
+
+/** Numbers are checked one by one, below. */
+export const optionForms: OptionForms<RedisCountersOptions> = {
+  servers: undefined,
+  prefix: undefined,
+  deadlineMs: undefined,
+  lanes: undefined,
+  cells: { holds: Array.isArray, wanted: "a list of cells" },
+  breaker: anObject,
+  maxBatch: undefined,
+  maxInFlight: undefined,
+  maxWaiting: undefined,
+  maxConnectionAgeMs: undefined,
+  onEvent: aFunction,
+  warn: trueOrFalse,
+};
+
+const breakerForms: OptionForms<CircuitBreakerOptions> = {
+  failuresInARow: numberFrom(1),
+  failureShare: numberFrom(0, 1),
+  minCalls: numberFrom(0),
+  overMs: numberFrom(1),
+  probeEveryMs: numberFrom(1),
+  onChange: aFunction,
+};
+
+const cellForms: OptionForms<Cell> = { name: aText, servers: undefined, values: anObject, tiers: undefined };
 
 /** Where counters are: the servers of all, and those of some. */
 interface Sites {
@@ -85,6 +133,7 @@ export interface RedisTestOptions {
 
 const defaultPrefix = "s";
 const defaultDeadlineMs = 25;
+const defaultConnectionAgeMs = 60 * 60 * 1000;
 const defaultIdTtlMs = 10 * 60 * 1000;
 /** For everything that is not a check: giving back, charging, blocking, resetting, reading. */
 const patienceMs = 1000;
@@ -103,7 +152,8 @@ const reachWithinMs = 5000;
  */
 export class RedisCounters implements CentralCounters {
   readonly local = false;
-  readonly #options: RedisCountersOptions & RedisTestOptions;
+  readonly reportsOutages = true;
+  #options: RedisCountersOptions & RedisTestOptions;
   readonly #counts: AskCounts = {
     calls: 0,
     questions: 0,
@@ -122,12 +172,18 @@ export class RedisCounters implements CentralCounters {
   readonly #draining = new Set<Site>();
   readonly #servers: RedisServers;
   readonly #cellServers: readonly { readonly cell: Cell; readonly servers: RedisServers }[];
+  readonly #warnings: OutageWarnings | undefined;
   /** Undefined until there is something to ask. */
   #opened: Sites | undefined;
   #swaps = 0;
   #closed = false;
 
   constructor(options: RedisCountersOptions & RedisTestOptions) {
+    const { tune: _, ...given } = { ...options };
+    checkOptions(given, optionForms, { name: "RedisCounters", code: "invalid_request" });
+    const { breaker = {}, cells = [] } = options;
+    checkOptions(breaker, breakerForms, { name: "breaker", code: "invalid_request" });
+    for (const cell of cells) checkOptions(cell, cellForms, { name: "a cell", code: "invalid_request" });
     this.#options = options;
     checkPrefix(options.prefix ?? defaultPrefix);
     checkWhole("maxBatch", options.maxBatch, mostPerCall);
@@ -135,9 +191,12 @@ export class RedisCounters implements CentralCounters {
     checkWhole("maxWaiting", options.maxWaiting, 1_000_000);
     checkWhole("lanes", options.lanes, 1024);
     checkWhole("deadlineMs", options.deadlineMs, 60_000);
+    checkWhole("maxConnectionAgeMs", options.maxConnectionAgeMs, 24 * 60 * 60 * 1000);
     // Every address is read before anything is opened: a wrong one leaves no connection behind.
     this.#servers = serversFrom(options.servers);
-    this.#cellServers = (options.cells ?? []).map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
+    this.#cellServers = cells.map((cell) => ({ cell, servers: serversFrom(cell.servers) }));
+    const warns = options.warn ?? options.onEvent === undefined;
+    this.#warnings = warns ? this.#createWarnings() : undefined;
   }
 
   get stats(): RedisCountersStats {
@@ -204,6 +263,18 @@ export class RedisCounters implements CentralCounters {
     const before = this.#opened;
     this.#opened = { main: next, cells: before?.cells ?? this.#openCells() };
     if (before !== undefined) this.#drain(before.main);
+    this.#warnings?.look();
+  }
+
+  /**
+   * Goes by another deadline, and by other failures in a row and time between probes of its breakers, from now on: without another
+   * connection, and without failing a check.
+   */
+  useTimes({ deadlineMs, breaker }: Pick<RedisCountersOptions, "deadlineMs" | "breaker">): void {
+    checkWhole("deadlineMs", deadlineMs, 60_000);
+    this.#options = { ...this.#options, deadlineMs, breaker };
+    this.#opened?.main.useBreaker(breaker ?? {});
+    for (const { site } of this.#opened?.cells ?? []) site.useBreaker(breaker ?? {});
   }
 
   takeOne<T>(
@@ -231,7 +302,8 @@ export class RedisCounters implements CentralCounters {
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): Promise<TakeAnswer> {
     if (this.#closed && this.#opened === undefined) return Promise.reject(closedError());
     const only = limits.length === 1 && options?.id === undefined && options?.receipt !== true ? limits[0] : undefined;
-    if (only !== undefined && only.group === 0 && isOneArrival(only)) {
+    const record = options?.record;
+    if (only !== undefined && only.group === 0 && isOneArrival(only) && !isRecorded(only, record)) {
       const { limit, windows, subject, cost } = only;
       return this.takeOne(limit, windows, subject, cost, { deadlineMs: options?.deadlineMs }, wholeAnswer);
     }
@@ -240,7 +312,7 @@ export class RedisCounters implements CentralCounters {
     const budgetMs = this.#deadlineOf(limits);
     const waitMs = waitOf(budgetMs, options);
     if (lane === undefined) return this.#takeAcross(limits, options, budgetMs, waitMs);
-    if (options?.id === undefined && receipt === undefined && areArrivals(limits))
+    if (options?.id === undefined && receipt === undefined && record !== true && areArrivals(limits))
       return lane.lane.ask(new ArrivalsQuestion(limits), budgetMs, waitMs);
     const answer = lane.lane.ask(question("take", limits, options, receipt), budgetMs, waitMs);
     return receipt === undefined && options?.id === undefined
@@ -252,19 +324,22 @@ export class RedisCounters implements CentralCounters {
     const budgetMs = this.#deadlineOf(limits);
     const waitMs = waitOf(budgetMs, options);
     const lane = this.#onlyLane(limits);
-    if (lane !== undefined) return lane.lane.ask(question("peek", limits), budgetMs, waitMs);
+    if (lane !== undefined) return lane.lane.ask(question("peek", limits, options), budgetMs, waitMs);
     const parts = this.#laneParts(limits);
     const answers = await Promise.all(
-      parts.map((part) => part.lane.lane.ask(question("peek", part.limits), budgetMs, waitMs)),
+      parts.map((part) => part.lane.lane.ask(question("peek", part.limits, options), budgetMs, waitMs)),
     );
     const outcomes: TakeAnswer["outcomes"][number][] = [];
+    const records: NonNullable<TakeAnswer["records"]>[number][] = limits.map(() => undefined);
     parts.forEach(({ indexes }, i) => {
       indexes.forEach((index, at) => {
         outcomes[index] = answers[i]!.outcomes[at]!;
+        records[index] = answers[i]!.records?.[at];
       });
     });
     const atMs = Math.max(...answers.map((answer) => answer.atMs));
-    return { taken: false, atMs, outcomes, receipt: undefined, replayed: false };
+    const told = answers.some((answer) => answer.records !== undefined) ? records : undefined;
+    return { taken: false, atMs, outcomes, receipt: undefined, replayed: false, records: told };
   }
 
   async give(receipt: Receipt): Promise<boolean> {
@@ -295,6 +370,7 @@ export class RedisCounters implements CentralCounters {
             return [lane.names.counter(code, subject), lane.names.mark(code, subject)];
           }),
           blockKey(lane.names, limit, subject),
+          recordKey(lane.names, limit, subject),
         ]);
         return lane.site.send(lane.slot, patienceMs, (shard) => shard.send(lane.slot, ["UNLINK", ...keys]));
       }),
@@ -336,6 +412,17 @@ export class RedisCounters implements CentralCounters {
     return this.#opened;
   }
 
+  #createWarnings(): OutageWarnings {
+    const all = [this.#servers, ...this.#cellServers.map(({ servers }) => servers)];
+    return new OutageWarnings({
+      servers: all.map(renderServers).join(" and "),
+      secrets: all.flatMap(({ password = "", sentinelPassword = "" }) => [password, sentinelPassword]),
+      ready: () => this.ready,
+      nowMs: () => performance.now(),
+      warn: (message) => process.emitWarning(message, { type: "SluiceWarning", code: "SLUICE_OUTAGE" }),
+    });
+  }
+
   #openCells(): Sites["cells"] {
     return this.#cellServers.map(({ cell, servers }) => ({ cell, site: this.#openSite(servers) }));
   }
@@ -348,9 +435,10 @@ export class RedisCounters implements CentralCounters {
       maxBatch = 64,
       maxInFlight = 4,
       maxWaiting = 10_000,
+      maxConnectionAgeMs = defaultConnectionAgeMs,
     } = this.#options;
     return new Site({
-      openTopology: (listener) => openTopology(servers, listener),
+      openTopology: (listener) => openTopology(servers, listener, maxConnectionAgeMs),
       prefix,
       lanes,
       breaker,
@@ -361,7 +449,10 @@ export class RedisCounters implements CentralCounters {
       stalls: this.#stalls,
       runDelay: this.#runDelay,
       nowMs: () => performance.now(),
-      onEvent: (event) => this.#options.onEvent?.(event),
+      onEvent: (event) => {
+        this.#options.onEvent?.(event);
+        if (!this.#closed) this.#warnings?.onEvent(event);
+      },
       tune: this.#options.tune,
     });
   }
@@ -425,7 +516,7 @@ export class RedisCounters implements CentralCounters {
         take: async (part, isLast) => {
           // Whether the rest fits is known in a moment; a receipt of the caller's own is good for longer.
           const heldMs = budgetMs + momentMs;
-          if (options?.id === undefined && !wantsReceipt && areArrivals(part.limits))
+          if (options?.id === undefined && !wantsReceipt && options?.record !== true && areArrivals(part.limits))
             return ask(part, new ArrivalsQuestion(part.limits, isLast ? 0 : heldMs));
           const receipt = isLast && !wantsReceipt ? undefined : newName();
           const asked = question("take", part.limits, options, receipt);
@@ -433,7 +524,11 @@ export class RedisCounters implements CentralCounters {
           const idScope = place === 0 && part.group === 0 ? "" : `${place}.${part.group}`;
           return ask(part, { ...asked, idScope, receiptLifeMs: wantsReceipt ? undefined : heldMs });
         },
-        peek: async (part) => ask(part, question("peek", part.limits)),
+        peek: async (part) => ask(part, question("peek", part.limits, options)),
+        recordsBefore: ({ limits: own }, { numbers, atMs }) =>
+          options?.record === true
+            ? recordsOf(question("take", own, options), numbers, 0, atMs, () => false)
+            : undefined,
         before: ({ limits: own }, { held, plan }) =>
           held === undefined ? outcomesOf(own, plan!, false) : outcomesBefore(own, held),
         give: async (part, { receipt, replayed, held }) => {
@@ -565,6 +660,7 @@ function question(
     options?.fingerprint ?? "",
     options?.idTtlMs ?? defaultIdTtlMs,
     receipt,
+    options?.record === true,
   );
 }
 
@@ -586,7 +682,7 @@ function areArrivals(limits: readonly ResolvedLimit[]): boolean {
   for (let i = 0; i < limits.length; i++) {
     const { limit, windows, subject, group } = limits[i]!;
     count += windows.length;
-    if (group !== 0 || limit.blockable || count > mostWindows) return false;
+    if (group !== 0 || limit.blockable || limit.policy.countDenials || count > mostWindows) return false;
     for (let w = 0; w < windows.length; w++) {
       const window = windows[w]!;
       if (!isArrival(window)) return false;

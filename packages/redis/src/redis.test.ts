@@ -2,7 +2,7 @@ import { createClient, createCluster } from "@redis/client";
 import { startServer, type TestServer } from "@sluice/test-servers";
 import { Redis as Ioredis } from "ioredis";
 import { Redis as Iovalkey } from "iovalkey";
-import { createLimiter, limit } from "sluice";
+import { createLimiter, limit, SluiceError } from "sluice";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type RedisSource, redis } from "./redis.ts";
 
@@ -63,5 +63,37 @@ describe("redis()", () => {
     for (const source of [cluster, {}, { host: "127.0.0.1" }])
       expect(() => redis(source as RedisSource)).toThrow(/source must be an address such as redis:/);
     expect(() => redis("http://127.0.0.1")).toThrow(/redis:/);
+  });
+});
+
+describe("redis(), in plain JavaScript", () => {
+  const unchecked = redis as unknown as (source?: unknown, options?: unknown) => unknown;
+  const url = "redis://127.0.0.1:1";
+
+  it.each([
+    [undefined, {}, /^source must be an address such as redis:.*it is undefined, so see whether a setting is missing$/],
+    [null, {}, /^source must be an address/],
+    [6379, {}, /^source must be an address/],
+    [{ host: "127.0.0.1", port: 6379 }, {}, /^source must be an address/],
+    [url, { deadlineMS: 5 }, /^deadlineMS is not an option of redis; did you mean deadlineMs\?$/],
+    [url, { keyPrefix: "a" }, /^keyPrefix is not .* did you mean prefix\?$/],
+    [url, { password: "hunter2" }, /^password is not .* it belongs to the first argument/],
+    [url, { onEvent: "log" }, /^onEvent must be a function/],
+    [url, { cells: {} }, /^cells must be a list/],
+    [url, { cells: [{ name: "a", servers: url, tenants: [] }] }, /^tenants is not an option of a cell/],
+    [url, { breaker: { failures: 3 } }, /^failures is not an option of breaker/],
+    [url, { breaker: { failureShare: 5 } }, /^failureShare must be a number from 0 to 1/],
+    [url, "prefix", /^the options of redis must be an object/],
+    [{ kind: "standalone", addresses: [] }, {}, /^addresses must be a list of addresses such as/],
+    [{ kind: "single", addresses: [{ kind: "tcp", host: "a", port: 1 }] }, {}, /^kind must be one of standalone/],
+  ])("refuses %j, %j", (source, options, message) => {
+    expect(() => unchecked(source, options)).toThrow(message);
+    expect(() => unchecked(source, options)).toThrow(SluiceError);
+  });
+
+  it("keeps a password out of what it says", () => {
+    const servers = { kind: "standalone", addresses: [{ kind: "tcp", host: "a", port: 1 }], password: 271828 };
+    expect(() => unchecked(servers)).toThrow(/^password must be a text$/);
+    expect(() => unchecked(url, { password: "hunter2" })).not.toThrow(/hunter2/);
   });
 });

@@ -1,10 +1,11 @@
 import { SluiceError } from "sluice";
+import { checkOptions } from "sluice/store";
 import type { IoredisClient, IoredisCluster } from "./connect/ioredis-connection.ts";
 import type { NodeRedisClient } from "./connect/node-redis-connection.ts";
+import type { RedisServers } from "./connect/redis-servers.ts";
 import { serversFromIoredis } from "./connect/servers-from-ioredis.ts";
 import { serversFromNodeRedis } from "./connect/servers-from-node-redis.ts";
-import { RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
-import type { RedisServers } from "./redis-servers.ts";
+import { optionForms, RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
 
 /** Where the servers are: their address, everything there is to say of them, or a client that the app has. */
 export type RedisSource = string | RedisServers | IoredisClient | IoredisCluster | NodeRedisClient;
@@ -15,16 +16,33 @@ export type RedisSource = string | RedisServers | IoredisClient | IoredisCluster
  * used nor closed. Nothing is opened until the first check.
  */
 export function redis(source: RedisSource, options: Omit<RedisCountersOptions, "servers"> = {}): RedisCounters {
+  const { servers: _, ...forms } = optionForms;
+  checkOptions(options, forms, { name: "redis", code: "invalid_request", foreign });
   return new RedisCounters({ ...options, servers: serversOf(source) });
 }
 
+/** Options of Redis clients. */
+const foreign = {
+  keyPrefix: "did you mean prefix?",
+  ...inAddress("servers", "url", "host", "port", "username", "password", "db", "database", "tls", "socket"),
+};
+
+function inAddress(...names: readonly string[]): Record<string, string> {
+  const message = "it belongs to the first argument: redis://user:password@host:6379/0, or servers in full";
+  return Object.fromEntries(names.map((name) => [name, message]));
+}
+
 function serversOf(source: RedisSource): string | RedisServers {
-  if (typeof source === "string" || isServers(source)) return source;
-  if (isNodeRedis(source)) return serversFromNodeRedis(source);
-  if (isIoredis(source)) return serversFromIoredis(source);
+  if (typeof source === "string") return source;
+  if (typeof source === "object" && source !== null) {
+    if (isServers(source)) return source;
+    if (isNodeRedis(source)) return serversFromNodeRedis(source);
+    if (isIoredis(source)) return serversFromIoredis(source);
+  }
+  const given = source === undefined ? "; it is undefined, so see whether a setting is missing" : "";
   const message =
     "must be an address such as redis://127.0.0.1:6379, servers, or a client of ioredis, iovalkey or node-redis; " +
-    "for a cluster or Sentinels of node-redis, give their addresses";
+    `for a cluster or Sentinels of node-redis, give their addresses${given}`;
   throw new SluiceError("invalid_request", `source ${message}`, [{ path: ["source"], message }]);
 }
 

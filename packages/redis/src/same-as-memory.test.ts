@@ -326,7 +326,12 @@ async function property(
   }: { across?: boolean; startMs?: number; talk?: fc.Arbitrary<StepPlan> } = {},
 ): Promise<void> {
   const clock = new ManualClock(startMs);
-  const store = new RedisCounters({ servers, deadlineMs: 60_000, lanes: 8, tune: scriptsOnTestTime(clock) });
+  const store = new RedisCounters({
+    servers,
+    deadlineMs: 60_000,
+    lanes: 8,
+    tune: scriptsOnTestTime(clock, { keysLast: true }),
+  });
   try {
     await store.connected();
     await fc.assert(
@@ -349,7 +354,7 @@ async function property(
 /** Takes that are asked for at once and travel together, against the same ones taken one after the other in memory. */
 async function together(servers: string, runs: number): Promise<void> {
   const clock = testTime();
-  const store = new RedisCounters({ servers, deadlineMs: 60_000, tune: scriptsOnTestTime(clock) });
+  const store = new RedisCounters({ servers, deadlineMs: 60_000, tune: scriptsOnTestTime(clock, { keysLast: true }) });
   const takeArbitrary = fc.record({
     // Most often one, with one window: what each has a key of its own of travels in a shorter form.
     limits: fc.oneof(fc.constant<number[]>([0]), fc.uniqueArray(fc.nat({ max: 2 }), { minLength: 1, maxLength: 3 })),
@@ -400,7 +405,7 @@ async function together(servers: string, runs: number): Promise<void> {
 /** Charges and credits, or blocks, that travel together, against the same ones made one after the other in memory. */
 async function deedsTogether(servers: string, runs: number): Promise<void> {
   const clock = testTime();
-  const store = new RedisCounters({ servers, deadlineMs: 60_000, tune: scriptsOnTestTime(clock) });
+  const store = new RedisCounters({ servers, deadlineMs: 60_000, tune: scriptsOnTestTime(clock, { keysLast: true }) });
   const deed = fc.record({
     limit: fc.nat({ max: algorithms.length - 1 }),
     subject: fc.nat({ max: 1 }),
@@ -475,7 +480,7 @@ async function leasesTogether(servers: string, runs: number): Promise<void> {
     servers,
     deadlineMs: 60_000,
     maxBatch: mostPerCall,
-    tune: scriptsOnTestTime(clock),
+    tune: scriptsOnTestTime(clock, { keysLast: true }),
   });
   const lease = fc.record({
     limits: fc.uniqueArray(fc.nat({ max: algorithms.length - 1 }), { minLength: 1, maxLength: 2 }),

@@ -55,7 +55,7 @@ return { now_us, 0, foreign, 0 }
   },
   /** Takes costs unconditionally, into bounded debt where it must; gives them back, down to nothing, where they are below 0. */
   charge: {
-    digest: "8b830bfb58305c55a9f1b8ee702c249be43dc977",
+    digest: "23fdf63eb848971609dbebd8fc9676cfd3ff29ec",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -149,6 +149,13 @@ entries[#entries + 1] = cost
 end
 return counter
 end
+local function read_record(value)
+local updated, denied = string.match(value or '', '^(%d+) (%d+)$')
+updated, denied = tonumber(updated), tonumber(denied)
+if updated and updated <= span and denied <= span then return { updated = updated, denied = denied } end
+if value then foreign = foreign + 1 end
+return { updated = 0, denied = 0 }
+end
 local function settle(counter, per_ms)
 local entries, first = counter.entries, counter.first
 while first < #entries and now_ms - entries[first] >= per_ms do
@@ -196,8 +203,10 @@ counter = { ends = ends, count = count }
 elseif kind == 4 then
 local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
 counter = { idle = idle, current = current, previous = previous }
-else
+elseif kind == 5 then
 counter = read_log(value)
+else
+counter = read_record(value)
 end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
@@ -224,6 +233,23 @@ if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furth
 counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
 end
 end
+local function next_freed(counter, capacity, per_ms)
+local entries, first, freed = counter.entries, counter.first, counter.first
+if freed > #entries then return 0 end
+local used = counter.used - entries[freed + 1]
+while used >= capacity and freed + 2 < #entries do
+freed = freed + 2
+used = used - entries[freed + 1]
+end
+local dated_ms = entries[freed]
+if (#entries - first + 1) / 2 >= exact_entries and entries[#entries - 1] ~= now_ms then
+local slot_ms = per_ms / exact_entries
+local slot = floor(dated_ms / slot_ms)
+while freed + 2 < #entries and floor(entries[freed + 2] / slot_ms) == slot do freed = freed + 2 end
+dated_ms = freed + 1 == #entries and floor(now_ms / slot_ms) == slot and now_ms or entries[freed]
+end
+return ceil(per_ms - (now_ms - dated_ms))
+end
 local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
 clamp(counter, capacity, c)
@@ -234,12 +260,18 @@ elseif kind == 4 then
 local until_end = counter.idle - a - now_ms
 local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
 return fits, counter.idle, counter.current, counter.previous, 0
+elseif kind == 6 then
+return true, counter.updated, counter.denied, 0, 0
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
+if used + cost <= capacity or cost > capacity then
+wait_ms = next_freed(counter, capacity, a)
+else
 for i = counter.first, #entries, 2 do
 if used + cost <= capacity then break end
 used = used - entries[i + 1]
 wait_ms = ceil(a - (now_ms - entries[i]))
+end
 end
 local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
 return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
@@ -338,6 +370,8 @@ elseif kind == 3 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+elseif kind == 6 then
+call('SET', name, format('%.0f %.0f', counter.updated, counter.denied), 'PX', ceil(life_ms))
 else
 call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
 end
@@ -630,7 +664,7 @@ return { now_us, 0, any }
   },
   /** Grants leases: takes as much as there is, up to what is wanted, to be spent elsewhere, and settles earlier ones. */
   lease: {
-    digest: "4c2c455b01027270ff4bc7eccab5fe803d19d790",
+    digest: "cecb1fd33ac85f2227e1c5d3db4c38541b5438dd",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -724,6 +758,13 @@ entries[#entries + 1] = cost
 end
 return counter
 end
+local function read_record(value)
+local updated, denied = string.match(value or '', '^(%d+) (%d+)$')
+updated, denied = tonumber(updated), tonumber(denied)
+if updated and updated <= span and denied <= span then return { updated = updated, denied = denied } end
+if value then foreign = foreign + 1 end
+return { updated = 0, denied = 0 }
+end
 local function settle(counter, per_ms)
 local entries, first = counter.entries, counter.first
 while first < #entries and now_ms - entries[first] >= per_ms do
@@ -771,8 +812,10 @@ counter = { ends = ends, count = count }
 elseif kind == 4 then
 local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
 counter = { idle = idle, current = current, previous = previous }
-else
+elseif kind == 5 then
 counter = read_log(value)
+else
+counter = read_record(value)
 end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
@@ -799,6 +842,23 @@ if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furth
 counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
 end
 end
+local function next_freed(counter, capacity, per_ms)
+local entries, first, freed = counter.entries, counter.first, counter.first
+if freed > #entries then return 0 end
+local used = counter.used - entries[freed + 1]
+while used >= capacity and freed + 2 < #entries do
+freed = freed + 2
+used = used - entries[freed + 1]
+end
+local dated_ms = entries[freed]
+if (#entries - first + 1) / 2 >= exact_entries and entries[#entries - 1] ~= now_ms then
+local slot_ms = per_ms / exact_entries
+local slot = floor(dated_ms / slot_ms)
+while freed + 2 < #entries and floor(entries[freed + 2] / slot_ms) == slot do freed = freed + 2 end
+dated_ms = freed + 1 == #entries and floor(now_ms / slot_ms) == slot and now_ms or entries[freed]
+end
+return ceil(per_ms - (now_ms - dated_ms))
+end
 local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
 clamp(counter, capacity, c)
@@ -809,12 +869,18 @@ elseif kind == 4 then
 local until_end = counter.idle - a - now_ms
 local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
 return fits, counter.idle, counter.current, counter.previous, 0
+elseif kind == 6 then
+return true, counter.updated, counter.denied, 0, 0
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
+if used + cost <= capacity or cost > capacity then
+wait_ms = next_freed(counter, capacity, a)
+else
 for i = counter.first, #entries, 2 do
 if used + cost <= capacity then break end
 used = used - entries[i + 1]
 wait_ms = ceil(a - (now_ms - entries[i]))
+end
 end
 local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
 return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
@@ -913,6 +979,8 @@ elseif kind == 3 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+elseif kind == 6 then
+call('SET', name, format('%.0f %.0f', counter.updated, counter.denied), 'PX', ceil(life_ms))
 else
 call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
 end
@@ -1154,7 +1222,7 @@ return reply
   },
   /** Looks at requests of any windows as a take would, and changes nothing. */
   peek: {
-    digest: "4291d87be7959043e5fc9be0c507e6796420e2d2",
+    digest: "720556b07b83e873cd58bc2ca3deeff97cd02a73",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1248,6 +1316,13 @@ entries[#entries + 1] = cost
 end
 return counter
 end
+local function read_record(value)
+local updated, denied = string.match(value or '', '^(%d+) (%d+)$')
+updated, denied = tonumber(updated), tonumber(denied)
+if updated and updated <= span and denied <= span then return { updated = updated, denied = denied } end
+if value then foreign = foreign + 1 end
+return { updated = 0, denied = 0 }
+end
 local function settle(counter, per_ms)
 local entries, first = counter.entries, counter.first
 while first < #entries and now_ms - entries[first] >= per_ms do
@@ -1295,8 +1370,10 @@ counter = { ends = ends, count = count }
 elseif kind == 4 then
 local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
 counter = { idle = idle, current = current, previous = previous }
-else
+elseif kind == 5 then
 counter = read_log(value)
+else
+counter = read_record(value)
 end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
@@ -1323,6 +1400,23 @@ if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furth
 counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
 end
 end
+local function next_freed(counter, capacity, per_ms)
+local entries, first, freed = counter.entries, counter.first, counter.first
+if freed > #entries then return 0 end
+local used = counter.used - entries[freed + 1]
+while used >= capacity and freed + 2 < #entries do
+freed = freed + 2
+used = used - entries[freed + 1]
+end
+local dated_ms = entries[freed]
+if (#entries - first + 1) / 2 >= exact_entries and entries[#entries - 1] ~= now_ms then
+local slot_ms = per_ms / exact_entries
+local slot = floor(dated_ms / slot_ms)
+while freed + 2 < #entries and floor(entries[freed + 2] / slot_ms) == slot do freed = freed + 2 end
+dated_ms = freed + 1 == #entries and floor(now_ms / slot_ms) == slot and now_ms or entries[freed]
+end
+return ceil(per_ms - (now_ms - dated_ms))
+end
 local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
 clamp(counter, capacity, c)
@@ -1333,12 +1427,18 @@ elseif kind == 4 then
 local until_end = counter.idle - a - now_ms
 local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
 return fits, counter.idle, counter.current, counter.previous, 0
+elseif kind == 6 then
+return true, counter.updated, counter.denied, 0, 0
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
+if used + cost <= capacity or cost > capacity then
+wait_ms = next_freed(counter, capacity, a)
+else
 for i = counter.first, #entries, 2 do
 if used + cost <= capacity then break end
 used = used - entries[i + 1]
 wait_ms = ceil(a - (now_ms - entries[i]))
+end
 end
 local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
 return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
@@ -1437,6 +1537,8 @@ elseif kind == 3 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+elseif kind == 6 then
+call('SET', name, format('%.0f %.0f', counter.updated, counter.denied), 'PX', ceil(life_ms))
 else
 call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
 end
@@ -1699,7 +1801,7 @@ return { now_us, 0, foreign, healed, aheads, held }
   },
   /** Takes requests of any windows, each of them all or nothing. */
   take: {
-    digest: "eb011339f7f6e5a14b8f0eaf27017d96431d6a4e",
+    digest: "7862c4c9b3c3f26b7eae2b15f85d5f1b36aa1a15",
     source: `local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local now_ms = now_us / 1000
@@ -1793,6 +1895,13 @@ entries[#entries + 1] = cost
 end
 return counter
 end
+local function read_record(value)
+local updated, denied = string.match(value or '', '^(%d+) (%d+)$')
+updated, denied = tonumber(updated), tonumber(denied)
+if updated and updated <= span and denied <= span then return { updated = updated, denied = denied } end
+if value then foreign = foreign + 1 end
+return { updated = 0, denied = 0 }
+end
 local function settle(counter, per_ms)
 local entries, first = counter.entries, counter.first
 while first < #entries and now_ms - entries[first] >= per_ms do
@@ -1840,8 +1949,10 @@ counter = { ends = ends, count = count }
 elseif kind == 4 then
 local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
 counter = { idle = idle, current = current, previous = previous }
-else
+elseif kind == 5 then
 counter = read_log(value)
+else
+counter = read_record(value)
 end
 counters[key] = counter
 needed_ms[key] = kind == 3 and a < 0 and 2 * once_ms or life_ms
@@ -1868,6 +1979,23 @@ if counter.ahead > furthest and not (counter.debt and counter.ahead <= 2 * furth
 counter.ahead, counter.debt, counter.stored, counter.misfit = full, nil, nil, true
 end
 end
+local function next_freed(counter, capacity, per_ms)
+local entries, first, freed = counter.entries, counter.first, counter.first
+if freed > #entries then return 0 end
+local used = counter.used - entries[freed + 1]
+while used >= capacity and freed + 2 < #entries do
+freed = freed + 2
+used = used - entries[freed + 1]
+end
+local dated_ms = entries[freed]
+if (#entries - first + 1) / 2 >= exact_entries and entries[#entries - 1] ~= now_ms then
+local slot_ms = per_ms / exact_entries
+local slot = floor(dated_ms / slot_ms)
+while freed + 2 < #entries and floor(entries[freed + 2] / slot_ms) == slot do freed = freed + 2 end
+dated_ms = freed + 1 == #entries and floor(now_ms / slot_ms) == slot and now_ms or entries[freed]
+end
+return ceil(per_ms - (now_ms - dated_ms))
+end
 local function look(kind, counter, cost, capacity, a, b, c)
 if kind <= 2 then
 clamp(counter, capacity, c)
@@ -1878,12 +2006,18 @@ elseif kind == 4 then
 local until_end = counter.idle - a - now_ms
 local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
 return fits, counter.idle, counter.current, counter.previous, 0
+elseif kind == 6 then
+return true, counter.updated, counter.denied, 0, 0
 end
 local entries, used, wait_ms = counter.entries, counter.used, 0
+if used + cost <= capacity or cost > capacity then
+wait_ms = next_freed(counter, capacity, a)
+else
 for i = counter.first, #entries, 2 do
 if used + cost <= capacity then break end
 used = used - entries[i + 1]
 wait_ms = ceil(a - (now_ms - entries[i]))
+end
 end
 local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
 return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
@@ -1982,6 +2116,8 @@ elseif kind == 3 then
 call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
 elseif kind == 4 then
 call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+elseif kind == 6 then
+call('SET', name, format('%.0f %.0f', counter.updated, counter.denied), 'PX', ceil(life_ms))
 else
 call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
 end
@@ -2074,7 +2210,19 @@ if kind <= 2 then return a >= 1e300 end
 return cost > capacity or kind == 3 and a == 0
 end
 local kinds, groups, charging, keys, block_keys, mark_keys = {}, {}, {}, {}, {}, {}
-local costs, capacities, as, bs, cs, block_fors, lives, curable = {}, {}, {}, {}, {}, {}, {}, {}
+local costs, capacities, as, bs, cs, block_fors, lives, curable, refusing = {}, {}, {}, {}, {}, {}, {}, {}, {}
+local function fits_before(step, count)
+for window = step - count, step - 1 do
+if refusing[window] then return false end
+end
+return true
+end
+local function note_decided(record, step, denied)
+if denied and fits_before(step, as[step]) then return false end
+record.updated = now_us
+record.denied = denied and math.min(record.denied + costs[step], span) or 0
+return true
+end
 while position <= #plan do
 local steps, flags, id_key, receipt_key, own
 steps, flags, id_key, receipt_key, own, position = unpack_from(head_form, plan, position)
@@ -2111,7 +2259,8 @@ local fits, one, two, three, four = look(kind, counter_of(kind, key, a, c, life_
 local blocked_ms, brought_back_ms = 0, false
 if block_key > 0 then blocked_ms, brought_back_ms = blocked_for(values[block_key], block_for_ms) end
 if brought_back_ms then block_later(block_key, brought_back_ms) end
-if not fits or blocked_ms > 0 then
+refusing[step] = not fits or blocked_ms > 0
+if refusing[step] then
 if group == 0 then
 denied = true
 else
@@ -2137,6 +2286,13 @@ for step = 1, steps do
 local kind, group, key, a = kinds[step], groups[step], keys[step], as[step]
 if counters[key].misfit then touch(key, kind, a, lives[step]) end
 if replayed then
+elseif kind == 6 then
+local record, refused_here = counters[key], denied or refused and refused[group] or false
+if (group == 0 or not denied) and note_decided(record, step, refused_here) then
+touch(key, kind, a, lives[step])
+end
+local place = start + 3 + 5 * (step - 1)
+reply[place + 1], reply[place + 2] = record.updated, record.denied
 elseif denied or refused and refused[group] then
 if curable[step] and (group == 0 or not denied) then block_later(block_keys[step], block_fors[step]) end
 elseif charging[step] == 1 then

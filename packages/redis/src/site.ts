@@ -60,6 +60,7 @@ export class Site {
   readonly #guards = new WeakMap<Shard, GuardedShard>();
   readonly #everyGuard = new Set<GuardedShard>();
   readonly #options: SiteOptions;
+  #breaker: CircuitBreakerOptions;
   readonly #openedMs: number;
   /** Nothing is known yet: no server was ever connected, and none was out of reach. */
   #starting = true;
@@ -69,6 +70,7 @@ export class Site {
 
   constructor(options: SiteOptions) {
     this.#options = options;
+    this.#breaker = options.breaker;
     this.#openedMs = options.nowMs();
     this.#topology = options.openTopology({
       onConnected: (shard) => {
@@ -117,6 +119,12 @@ export class Site {
       const clockAheadMs = clock.aheadMs === undefined ? undefined : clock.aheadMs - startMs;
       return { name: shard.name, connected: shard.ready, breaker: state, clockAheadMs, roundTripMs, figures };
     });
+  }
+
+  /** Breakers of servers that are known and of those to come go by these options from now on. */
+  useBreaker(options: CircuitBreakerOptions): void {
+    this.#breaker = options;
+    for (const guard of this.#everyGuard) guard.configure(options);
   }
 
   /** Questions that wait for their turn, and calls on their way. */
@@ -210,8 +218,8 @@ export class Site {
   #guard(shard: Shard): GuardedShard {
     let guard = this.#guards.get(shard);
     if (guard === undefined) {
-      const { breaker, nowMs, onEvent } = this.#options;
-      guard = new GuardedShard(shard, breaker, nowMs, (name, state, why) => {
+      const { nowMs, onEvent } = this.#options;
+      guard = new GuardedShard(shard, this.#breaker, nowMs, (name, state, why) => {
         onEvent({ kind: "breaker", shard: name, state, why });
         if (state === "open") this.#topology.suspect();
       });

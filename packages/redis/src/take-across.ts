@@ -1,4 +1,4 @@
-import type { LimitOutcome, ResolvedLimit, TakeAnswer } from "sluice";
+import type { LimitOutcome, LimitRecord, ResolvedLimit, TakeAnswer } from "sluice";
 import { unused } from "./ask/decode-reply.ts";
 import type { Answer } from "./ask/question.ts";
 import type { PlacedLane } from "./site.ts";
@@ -19,6 +19,8 @@ export interface PartAsker {
   peek(part: Part): Promise<Answer>;
   /** How a part stood before it was taken. */
   before(part: Part, answer: Answer): readonly LimitOutcome[];
+  /** What is recorded of a part, with its windows as they stood before it was taken. */
+  recordsBefore(part: Part, answer: Answer): Answer["records"];
   /** Gives back what a part took. Never rejects: what cannot be given back stays charged. */
   give(part: Part, answer: Answer): Promise<void>;
 }
@@ -84,9 +86,18 @@ export async function takeAcross(
       outcomes[index] = said[i]!;
     });
   };
-  const note = (part: Part, answer: Answer, said: readonly LimitOutcome[]): void => {
+  let records: (LimitRecord | undefined)[] | undefined;
+  const note = (
+    part: Part,
+    answer: Answer,
+    said: readonly LimitOutcome[],
+    recorded: Answer["records"] = answer.records,
+  ): void => {
     atMs = Math.max(atMs, answer.atMs);
     noteOutcomes(part, said);
+    if (recorded === undefined) return;
+    records ??= parts.flatMap(({ indexes }) => indexes.map(() => undefined));
+    for (const [i, index] of part.indexes.entries()) records[index] = recorded[i];
   };
   const peek = async (part: Part): Promise<void> => {
     const answer = await asker.peek(part);
@@ -111,7 +122,8 @@ export async function takeAcross(
         }
         deniers.note(part);
         note(part, answer, answer.outcomes);
-        for (const [one, before] of taken) note(one, before, asker.before(one, before));
+        for (const [one, before] of taken)
+          note(one, before, asker.before(one, before), asker.recordsBefore(one, before));
         await Promise.all([
           giveBack(taken.splice(0)),
           ...inOrder.slice(i + 1).map((one) => peekIfPossible(one, answer)),
@@ -146,5 +158,5 @@ export async function takeAcross(
   }
   const answers = enforced.map((part) => held.get(part));
   const replayed = taken && answers.length > 0 && answers.every((answer) => answer?.replayed === true);
-  return { answer: { taken, atMs, outcomes, receipt: undefined, replayed }, held };
+  return { answer: { taken, atMs, outcomes, receipt: undefined, replayed, records }, held };
 }

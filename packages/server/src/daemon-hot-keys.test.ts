@@ -118,7 +118,7 @@ describe("a server without a policy store", () => {
 
   it.each(["on", "off"])("tells of counters that are on servers, with leases %s", async (leases) => {
     const server = await start({ SLUICE_REDIS_URL: valkey.url, SLUICE_LEASES: leases });
-    await expect.poll(async () => (await fetch(`${server.url}/readyz`)).status, patience).toBe(200);
+    await expect.poll(async () => (await fetch(`${server.url}/readyz?strict`)).status, patience).toBe(200);
     await ask(server, `whale ${leases}`, 1_000);
     const { items } = await hotKeys(server);
     expect(items).toHaveLength(1);

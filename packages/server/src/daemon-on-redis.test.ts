@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import {
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
 import type { WatchOptions } from "./policies/watch-policy-files.ts";
+import { runProgram } from "./program.ts";
 import { parseSettings } from "./settings/parse-settings.ts";
 import { createRecordingLog } from "./testing/recording-log.ts";
 
@@ -84,7 +86,7 @@ async function start(
     get,
     check: (endpoint, dimensions = { user: "u" }) => post(`${daemon.url}/v1/check`, { ...dimensions, endpoint }),
     becomes: (status) =>
-      expect.poll(async () => (await get("/readyz")).status, { timeout: 30_000, interval: 10 }).toBe(status),
+      expect.poll(async () => (await get("/readyz?strict")).status, { timeout: 30_000, interval: 10 }).toBe(status),
   };
 }
 
@@ -156,11 +158,11 @@ describe("without its store, a server", () => {
     const { check, get, becomes } = await start({ SLUICE_REDIS_URL: redis.url });
     expect((await get("/livez")).status).toBe(200);
     const ready = await get("/readyz");
-    expect(ready.status).toBe(503);
+    expect(ready.status).toBe(200);
     const shard = `${redis.host}:${redis.port}`;
     expect(ready.body).toMatchObject({
-      status: "unready",
-      code: "not_ready",
+      status: "degraded",
+      degraded: ["counters_unavailable"],
       counters: { shards: 1, away: [{ shard, why: "there is no connection" }] },
     });
     expect(ready.body.detail).toContain(shard);
@@ -173,10 +175,10 @@ describe("without its store, a server", () => {
     expect(Number(closed.headers.get("retry-after"))).toBeLessThanOrEqual(5);
     const { text } = await get("/metrics");
     expect(text).toContain(
-      'sluice_degraded_decisions_total{policy="open",reason="storage_unavailable",allowed="true"} 1',
+      'sluice_degraded_decisions_total{policy="open",domain="default",reason="storage_unavailable",allowed="true"} 1',
     );
     expect(text).toContain(
-      'sluice_degraded_decisions_total{policy="closed",reason="storage_unavailable",allowed="false"} 1',
+      'sluice_degraded_decisions_total{policy="closed",domain="default",reason="storage_unavailable",allowed="false"} 1',
     );
     expect(text).toContain("\nsluice_redis_ready 0\n");
 
@@ -185,7 +187,7 @@ describe("without its store, a server", () => {
     const statuses = [];
     for (let i = 0; i < 6; i++) statuses.push((await check("/closed")).status);
     expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
-    expect(logged.filter(({ level, fields }) => level === "warn" && fields.shard === shard)).toHaveLength(1);
+    expect(logged.filter(({ level, fields }) => level === "error" && fields.shard === shard)).toHaveLength(1);
     expect(logged.filter(({ message }) => message === "connected to a counter server")).toHaveLength(1);
   });
 
@@ -202,12 +204,38 @@ describe("without its store, a server", () => {
     expect(refused.headers.get("retry-after")).not.toBeNull();
     const explained = await post(`${url}/v1/explain`, { user: "u", endpoint: "/open" });
     expect(explained.status).toBe(503);
-    expect(logged.filter(({ level }) => level === "error")).toEqual([]);
+    const errors = logged.filter(({ level }) => level === "error").map(({ message }) => message);
+    expect(errors).toEqual([expect.stringContaining("no connection to a counter server")]);
     await redis.restart();
     await becomes(200);
     const statuses = [];
     for (let i = 0; i < 6; i++) statuses.push((await check("/closed")).status);
     expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
+  });
+
+  it("is still ready, says that it is degraded, and is not ready by ?strict and sluice status --strict", async () => {
+    const redis = await server();
+    const { get, check, becomes, url } = await start({ SLUICE_REDIS_URL: redis.url });
+    await becomes(200);
+    await redis.kill();
+    await becomes(503);
+    expect(await get("/readyz")).toMatchObject({
+      status: 200,
+      body: { status: "degraded", degraded: ["counters_unavailable"] },
+    });
+    expect((await check("/open")).status).toBe(200);
+    const status = async (...flags: string[]): Promise<{ code: number; out: string }> => {
+      let out = "";
+      const write = (text: string): unknown => (out += text);
+      const terminal = { stdout: { write }, stderr: { write } };
+      const args = ["status", "--server", url, ...flags];
+      return { code: await runProgram({ args, env: {}, terminal, signals: new EventEmitter() }), out };
+    };
+    expect(await status()).toMatchObject({ code: 0, out: expect.stringMatching(/^status {4}degraded: the counters/) });
+    expect((await status("--strict")).code).toBe(1);
+    await redis.restart();
+    await becomes(200);
+    expect((await status("--strict")).code).toBe(0);
   });
 
   it("is ready again after its breaker opened, although nobody asks it anything", async () => {
@@ -223,12 +251,12 @@ describe("without its store, a server", () => {
     await expect
       .poll(async () => {
         await ask();
-        return logged.some(({ level, message }) => level === "warn" && message.includes("not asked any more"));
+        return logged.some(({ level, message }) => level === "error" && message.includes("not asked any more"));
       })
       .toBe(true);
     const { status, body } = await get("/readyz");
-    expect(status).toBe(503);
-    expect(body).toMatchObject({ counters: { shards: 1, away: [{ why: expect.any(String) }] } });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ status: "degraded", counters: { shards: 1, away: [{ why: expect.any(String) }] } });
     redis.resume();
     await becomes(200);
     expect(logged.some(({ level, message }) => level === "info" && message === "a counter server is asked again")).toBe(
@@ -271,7 +299,7 @@ describe("servers of every kind", () => {
     const redis = await server();
     await redis.kill();
     const daemon = await start({ REDIS_CLUSTER_URL: redis.url });
-    expect((await daemon.get("/readyz")).status).toBe(503);
+    expect((await daemon.get("/readyz?strict")).status).toBe(503);
     await redis.restart();
     await daemon.becomes(200);
     expect((await daemon.check("/closed")).status).toBe(200);
@@ -364,7 +392,7 @@ describe("passwords", () => {
     const wrong = "wrong-secret";
     const daemon = await start({ SLUICE_REDIS_URL: `redis://sluice:${wrong}@${redis.host}:${redis.port}` });
     await expect
-      .poll(() => logged.filter(({ level }) => level === "warn"), { timeout: 30_000 })
+      .poll(() => logged.filter(({ level }) => level === "error"), { timeout: 30_000 })
       .toMatchObject([
         {
           fields: {
@@ -373,7 +401,7 @@ describe("passwords", () => {
           },
         },
       ]);
-    expect((await daemon.get("/readyz")).status).toBe(503);
+    expect((await daemon.get("/readyz?strict")).status).toBe(503);
     expect(await told(daemon)).not.toContain("secret");
   });
 
@@ -417,11 +445,14 @@ describe("the runtime block of policy files", () => {
 
     await save(at(third));
     await daemon.reload();
-    expect(logged.filter(({ level }) => level === "error")).toMatchObject([
+    const errors = logged.filter(({ level }) => level === "error");
+    expect(errors.filter(({ fields }) => "to" in fields)).toMatchObject([
       { fields: { from: second.url, to: third.url } },
     ]);
+    // Beside it only the connection that could not be made.
+    expect(errors.filter(({ fields }) => "shard" in fields)).toHaveLength(errors.length - 1);
     expect(await (await ask()).json()).toMatchObject({ remaining: 3 });
-    expect((await daemon.get("/readyz")).status).toBe(200);
+    expect((await daemon.get("/readyz?strict")).status).toBe(200);
 
     await third.restart();
     await daemon.reload();
@@ -460,6 +491,15 @@ describe("the runtime block of policy files", () => {
     });
   });
 
+  it("may ask for a longer read cache than there is, as its format allows", async () => {
+    const { host, port } = await server();
+    const { becomes } = await start(
+      {},
+      `${withRuntime(`{ host: ${host}, port: ${port} }`)}  read_cache_ttl_ms: 60000\n`,
+    );
+    await becomes(200);
+  });
+
   it("takes effect at the next start where counters would leave this process's memory", async () => {
     const daemon = await start({});
     const redis = await server();
@@ -467,7 +507,7 @@ describe("the runtime block of policy files", () => {
     await daemon.reload();
     expect(logged.filter(({ level, message }) => level === "warn" && message.includes("next start"))).not.toEqual([]);
     expect(daemon.countersAt).toBe("memory");
-    expect((await daemon.get("/readyz")).status).toBe(200);
+    expect((await daemon.get("/readyz?strict")).status).toBe(200);
   });
 });
 

@@ -8,8 +8,8 @@ import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { createFaultyProxy, startServer } from "@sluice/test-servers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "./daemon.ts";
+import { createLogger } from "./observe/telemetry/logger.ts";
 import { parseSettings } from "./settings/parse-settings.ts";
-import { createLogger } from "./telemetry/logger.ts";
 
 let folder: string;
 let closing: (() => Promise<unknown>)[];
@@ -95,7 +95,7 @@ describe("the status of a server", () => {
     const server = closeLater(await startServer({ flavor: "valkey" }));
     const proxy = closeLater(await createFaultyProxy(server));
     const daemon = await start({ SLUICE_REDIS_URL: proxy.url, SLUICE_DEADLINE: "10s" });
-    await expect.poll(async () => (await get(daemon, "/readyz")).status, soon).toBe(200);
+    await expect.poll(async () => (await get(daemon, "/readyz?strict")).status, soon).toBe(200);
     expect(await check(daemon)).toBe(200);
     const shards = async (): Promise<unknown> =>
       ((await get(daemon, "/v1/status")).body.counters as Record<string, unknown>).shards;

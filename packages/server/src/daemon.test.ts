@@ -200,11 +200,11 @@ describe("a running server", () => {
       await fetch(`${daemon?.url}/v1/check`, { method: "POST", headers: { "content-type": "application/json" }, body });
       return (await fetch(`${daemon?.url}/metrics`)).text();
     };
-    expect(await check()).toContain('sluice_checks_total{policy="old",version="1",allowed="true"} 1');
+    expect(await check()).toContain('sluice_checks_total{policy="old",domain="default",version="1",allowed="true"} 1');
     await save(named("new"));
     await reload();
     const metrics = await check();
-    expect(metrics).toContain('sluice_checks_total{policy="new",version="1",allowed="true"} 1');
+    expect(metrics).toContain('sluice_checks_total{policy="new",domain="default",version="1",allowed="true"} 1');
     expect(metrics).not.toContain('policy="old"');
   });
 

@@ -1,13 +1,21 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLimiter, type HotKeys, type Limiter, type PolicySet, parsePolicies } from "sluice";
+import { createLimiter, type HotKeys, type Limiter, maxPreviewCacheMs, type PolicySet, parsePolicies } from "sluice";
 import type { ParsedPolicyFiles } from "sluice/policy-text";
 import { createAccess } from "./access/create-access.ts";
+import type { RolloutTime } from "./control/rollouts/rollout-time.ts";
 import { openCounters } from "./counters/open-counters.ts";
-import { reportHotKeys } from "./hot-keys/hot-key-report.ts";
-import { createOwnHotKeys } from "./hot-keys/own-hot-keys.ts";
+import { reportHotKeys } from "./observe/hot-keys/hot-key-report.ts";
+import { createOwnHotKeys } from "./observe/hot-keys/own-hot-keys.ts";
+import { createCapacityLog } from "./observe/telemetry/capacity-log.ts";
+import { createDecisionLog } from "./observe/telemetry/decision-log.ts";
+import { createHideSubject } from "./observe/telemetry/hide-subjects.ts";
+import type { HotKeyFigures } from "./observe/telemetry/hot-key-families.ts";
+import type { Logger } from "./observe/telemetry/logger.ts";
+import { createMetrics } from "./observe/telemetry/metrics.ts";
+import type { Tracing } from "./observe/telemetry/tracing.ts";
+import type { WorkerLink } from "./observe/worker-link.ts";
 import type { LoadedPolicies, PolicyFiles } from "./policies/policy-files.ts";
-import { createPolicyKeeper, type StartingPolicies } from "./policies/policy-keeper.ts";
 import {
   createPolicyReloader,
   logWarnings,
@@ -18,23 +26,15 @@ import type { WatchOptions } from "./policies/watch-policy-files.ts";
 import { type FirstToken, joinStore } from "./propagation/join-store.ts";
 import { openStore } from "./propagation/open-store.ts";
 import { createPoliciesInForce } from "./propagation/policies-in-force.ts";
-import type { RolloutTime } from "./rollouts/rollout-time.ts";
 import { createService } from "./service/create-service.ts";
 import { createDecide } from "./service/decide.ts";
 import type { Settings } from "./settings/settings.ts";
 import { type PolicyOrigin, readServerStatus } from "./status/server-status.ts";
-import { createCapacityLog } from "./telemetry/capacity-log.ts";
-import { createDecisionLog } from "./telemetry/decision-log.ts";
-import { createHideSubject } from "./telemetry/hide-subjects.ts";
-import type { HotKeyFigures } from "./telemetry/hot-key-families.ts";
-import type { Logger } from "./telemetry/logger.ts";
-import { createMetrics } from "./telemetry/metrics.ts";
-import type { Tracing } from "./telemetry/tracing.ts";
 import { type Addresses, createTransports } from "./transports/create-transports.ts";
 import { version } from "./version.ts";
+import { createPolicyKeeper, type StartingPolicies } from "./warm-start/policy-keeper.ts";
 import { refuseLocalCounters } from "./workers/check-workers.ts";
 import { metricsOfAll } from "./workers/metrics-of-all.ts";
-import type { WorkerLink } from "./workers/worker-link.ts";
 
 /** A running server. */
 export interface Daemon {
@@ -122,6 +122,7 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     counters: counters.store,
     ipv6PrefixBits: settings.ipv6PrefixBits,
     onPreviewHit: () => ownMetrics.countPreviewHit(),
+    onMissing: ({ id }, dimension) => ownMetrics.countMissing(id, dimension),
     onTrial: openedStore?.tallies.onTrial,
     ...previewCacheOf(loaded, counters.store.local),
   });
@@ -316,12 +317,13 @@ async function openTracing(
   worker: number | undefined,
 ): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined;
-  const { createOtlpTracing } = await import("./telemetry/otlp-tracing.ts");
+  const { createOtlpTracing } = await import("./observe/telemetry/otlp-tracing.ts");
   return createOtlpTracing({ endpoint, headers, serviceName, version, worker, local, log });
 }
 
-/** A file in the rate_limits format may switch the read cache off, or have it forget sooner. */
+/** A file in the rate_limits format may turn the read cache off or shorten it. Longer times, usual in that format, are cut to ours. */
 function previewCacheOf({ runtime = {} }: LoadedPolicies, local: boolean): { readonly previewCacheMs?: number } {
   if (runtime.enableReadCache === false) return { previewCacheMs: 0 };
-  return local || runtime.readCacheTtlMs === undefined ? {} : { previewCacheMs: runtime.readCacheTtlMs };
+  if (local || runtime.readCacheTtlMs === undefined) return {};
+  return { previewCacheMs: Math.min(runtime.readCacheTtlMs, maxPreviewCacheMs) };
 }

@@ -1,5 +1,5 @@
 export { type Daemon, type DaemonOptions, startDaemon } from "./daemon.ts";
+export { createLogger, type Logger, type LoggerOptions } from "./observe/telemetry/logger.ts";
 export { parseSettings, SettingError, type SettingsReading } from "./settings/parse-settings.ts";
 export type { Settings } from "./settings/settings.ts";
-export { createLogger, type Logger, type LoggerOptions } from "./telemetry/logger.ts";
 export { version } from "./version.ts";

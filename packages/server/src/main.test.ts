@@ -122,7 +122,7 @@ describe("the sluice process", () => {
       const server = sluiceWith(env, "serve", "--config", example, "--log-level", "debug");
       const url = await urlOf(server);
       expect(server.output.out).toContain(`  counters   ${redis.url}\n`);
-      const ready = async (): Promise<number> => (await fetch(`${url}/readyz`)).status;
+      const ready = async (): Promise<number> => (await fetch(`${url}/readyz?strict`)).status;
       await expect.poll(ready, { timeout: 30_000, interval: 10 }).toBe(200);
       expect(await ask(url, '{"dimensions":{"user":"u1"}}')).toMatchObject({ allowed: true });
       server.child.kill("SIGTERM");

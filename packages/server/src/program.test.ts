@@ -111,11 +111,75 @@ describe("sluice", () => {
   );
 });
 
+describe("wrong usage", () => {
+  it.each([
+    ["frobnicate", "sluice"],
+    ["check", "sluice check"],
+    ["policy get", "sluice policy get"],
+    ["kill-switch on", "sluice kill-switch on"],
+    ["token make", "sluice token make"],
+    ["subject reset", "sluice subject reset"],
+  ])("of %j names the help of that command", async (words, command) => {
+    expect(await run(words)).toMatchObject({ code: 2, err: expect.stringContaining(`\n(see: ${command} --help)\n`) });
+  });
+});
+
 describe("sluice check", () => {
   it("decides in this process, for people", async () => {
     const { code, out } = await run("check ip=203.0.113.7 endpoint=/login --config $good");
     expect(code).toBe(0);
-    expect(out).toMatch(/^allowed {2}1 of 2 left; login \(ip\) allows 2 per 1h\n/);
+    expect(out).toMatch(/\nallowed {2}1 of 2 left; login \(ip\) allows 2 per 1h\n/);
+  });
+
+  it.each(["check", "explain"])("says in its first line that no server was asked: %s", async (command) => {
+    const words = `${command} ip=203.0.113.7 endpoint=/login`;
+    const fromFile = `Decided in this process, not by a server: the policies in ${good}, on counters that start empty.`;
+    expect((await run(`${words} --config $good`)).out.split("\n")[0]).toBe(fromFile);
+    expect((await run(`${words} --local`, { RATE_LIMIT_CONFIG: good })).out.split("\n")[0]).toBe(fromFile);
+    const byDefault = (await run(`${words} --local`)).out.split("\n")[0];
+    expect(byDefault).toMatch(/^Decided in this process, not by a server: the default policy, because no --config/);
+    const json = await run(`${words} --json --config $good`);
+    expect(JSON.parse(json.out)).toBeTypeOf("object");
+    expect(json.err).toBe(`${fromFile}\n`);
+  });
+
+  it("asks the server of SLUICE_SERVER, and never decides in this process unless it is told to", async () => {
+    const env = { SLUICE_SERVER: daemon.url, RATE_LIMIT_CONFIG: example, SLUICE_REDIS_URL: "redis://127.0.0.1:1" };
+    const words = "check ip=203.0.113.40 endpoint=/login --cost 2";
+    const first = await run(words, env);
+    expect(first).toMatchObject({ code: 0, err: "" });
+    expect(first.out).toMatch(/^allowed {2}0 of 2 left; login \(ip\) allows 2 per 1h\n/);
+    expect(await run(words, env)).toMatchObject({ code: 1, out: expect.stringMatching(/^DENIED /) });
+    const explained = await run("explain ip=203.0.113.40 endpoint=/login", env);
+    expect(explained).toMatchObject({ code: 0, out: expect.stringMatching(/^DENIED/m) });
+    expect(explained.out).not.toContain("this process, not by");
+    // The command line is believed before the environment.
+    expect(await run(`${words} --config $good`, { SLUICE_SERVER: daemon.url })).toMatchObject({ code: 0 });
+    const nowhere = await run(words, { SLUICE_SERVER: "http://127.0.0.1:9", RATE_LIMIT_CONFIG: good });
+    expect(nowhere).toMatchObject({ code: 2, out: "" });
+    expect(nowhere.err).toMatch(/^no answer from http:\/\/127\.0\.0\.1:9 \(SLUICE_SERVER\): .*--config FILE\n$/);
+    expect(await run(words, { SLUICE_SERVER: "nonsense" })).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^SLUICE_SERVER is "nonsense"; it should be a URL/),
+    });
+  });
+
+  it.each([
+    ["--redis redis://127.0.0.1:1", /^--redis says where this process finds counters.*--config FILE or --local/],
+    ["--config $good --server http://127.0.0.1:1", /--config.*cannot be used with.*--server/],
+    ["--local --server http://127.0.0.1:1", /--local.*cannot be used with.*--server/],
+    ["--local --token-file $good", /--local.*cannot be used with.*--token-file/],
+    ["--local --ca $good", /--local.*cannot be used with.*--ca/],
+    ["--server http://127.0.0.1:1 --ca $good", /^--ca is for https:\/\//],
+    ["--server https://127.0.0.1:1 --ca $good", /^--ca: .*good\.yaml holds no certificate/],
+    ["--server https://127.0.0.1:1 --ca $nowhere", /^--ca: .*nowhere\.yaml cannot be read: ENOENT/],
+    ["--token-file $nowhere", /^--token-file: .*nowhere\.yaml cannot be read: ENOENT/],
+  ])("ignores no option: %s", async (words, expected) => {
+    for (const command of ["check", "explain"]) {
+      const { code, out, err } = await run(`${command} ip=203.0.113.7 ${words}`);
+      expect({ code, out }, command).toEqual({ code: 2, out: "" });
+      expect(err).toMatch(expected);
+    }
   });
 
   it("ends with 1 when a check is denied", async () => {
@@ -142,13 +206,10 @@ describe("sluice check", () => {
     expect(JSON.parse(out)).toMatchObject({ policy: "login", cost: 2, preview: true, limits: [{ scope: "ip" }] });
   });
 
-  it("finds policies through RATE_LIMIT_CONFIG, and says so where there are none", async () => {
-    const words = "check ip=203.0.113.7 endpoint=/login --json";
+  it("finds policies through RATE_LIMIT_CONFIG with --local", async () => {
+    const words = "check ip=203.0.113.7 endpoint=/login --json --local";
     expect(JSON.parse((await run(words, { RATE_LIMIT_CONFIG: good })).out).policy).toBe("login");
-    const { code, out, err } = await run("check user=u1 endpoint=/v1/orders --cost 2");
-    expect(code).toBe(0);
-    expect(out).toMatch(/^allowed {2}998 of 1000 left/);
-    expect(err).toContain("--config");
+    expect(JSON.parse((await run(words)).out)).toMatchObject({ policy: "default", remaining: 999 });
   });
 
   it("asks a server, whose counters last", async () => {
@@ -168,7 +229,7 @@ describe("sluice check", () => {
       const words = `check ip=203.0.113.9 endpoint=/login --json --config $good`;
       const first = await run(`${words} --redis ${server.url}`, env);
       expect(JSON.parse(first.out)).toMatchObject({ allowed: true, remaining: 1 });
-      expect(first.err).toBe(`The counters are those at ${server.url}.\n`);
+      expect(first.err).toMatch(new RegExp(`^Decided in this process, .*, on the counters at ${server.url}\\.\n$`));
       const second = await run(words, { SLUICE_REDIS_URL: `redis://:hunter2@127.0.0.1:${server.port}` });
       expect(JSON.parse(second.out)).toMatchObject({ allowed: true, remaining: 0 });
       expect(second.err).not.toContain("hunter2");
@@ -188,7 +249,7 @@ describe("sluice check", () => {
   });
 
   it("says what is wrong with the address of counters, without repeating it", async () => {
-    expect(await run("check a=1 --redis redis://u:hunter2@")).toMatchObject({
+    expect(await run("check a=1 --local --redis redis://u:hunter2@")).toMatchObject({
       code: 2,
       err: expect.stringMatching(/^--redis: (?!.*hunter2)/),
     });
@@ -200,9 +261,12 @@ describe("sluice check", () => {
     expect(await run("check =u1")).toMatchObject({ code: 2, err: expect.stringContaining("name=value") });
     expect(await run("check a=1 a=2")).toMatchObject({ code: 2, err: expect.stringContaining("twice") });
     expect(await run("check a=1 --cost x")).toMatchObject({ code: 2, err: expect.stringContaining("--cost") });
-    expect(await run("check a=1 --cost 0")).toMatchObject({ code: 2, err: expect.stringContaining("cost") });
+    expect(await run("check a=1 --cost 0 --local")).toMatchObject({ code: 2, err: expect.stringContaining("cost") });
     expect(await run("check a=1 --repeat 0")).toMatchObject({ code: 2, err: expect.stringContaining("--repeat") });
-    expect(await run("check a=1 --policy nowhere")).toMatchObject({ code: 2, err: expect.stringContaining("nowhere") });
+    expect(await run("check a=1 --policy nowhere --local")).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^--policy: no policy has the id "nowhere"\n/),
+    });
     expect(await run("check a=1 --config nowhere.yaml")).toMatchObject({
       code: 2,
       err: expect.stringMatching(/^nowhere\.yaml does not exist\n/),
@@ -217,7 +281,7 @@ describe("sluice check", () => {
     expect(await run("check a=1 --server nonsense")).toMatchObject({ code: 2, err: expect.stringContaining("URL") });
     expect(await run(`check a=1 --policy nowhere --server ${daemon.url}`)).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/policy_not_found.*\n.*policies\[0\].*nowhere/),
+      err: expect.stringMatching(/policy_not_found.*\n {2}--policy: .*nowhere/),
     });
     const other = createServer((_request, response) => response.end("<h1>hello</h1>"));
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
@@ -315,7 +379,7 @@ describe("sluice policy lint", () => {
   it("ends with 2 where a file cannot be read", async () => {
     const { code, out } = await run(`policy lint $nowhere $good`);
     expect(code).toBe(2);
-    expect(out).toContain(`${paths.$nowhere}:1:1: error: does not exist`);
+    expect(out).toMatch(/^error: .*nowhere\.yaml does not exist\n/);
   });
 });
 

@@ -1,25 +1,27 @@
 import { Command, CommanderError, Option } from "commander";
-import { printable, printableLines, SluiceError, StoreUnavailable } from "sluice";
-import { isInTheClear } from "./commands/ask-server.ts";
+import { printable, printableLines, renderPath, SluiceError, StoreUnavailable } from "sluice";
+import { defaultServer, findServer, type ServerFlags } from "./commands/ask-server.ts";
+import type { AskedOf } from "./commands/asker.ts";
 import { check } from "./commands/check.ts";
 import type { CheckOptions } from "./commands/check-options.ts";
-import type { RunOnControlPlane } from "./commands/control/control-command.ts";
+import { askingOptions, type RunOnControlPlane } from "./commands/control/control-command.ts";
 import { openControlSession } from "./commands/control/control-session.ts";
 import { addOperationCommands } from "./commands/control/operation-commands.ts";
 import { addPolicyCommands } from "./commands/control/policy-commands.ts";
 import { addTokenCommands } from "./commands/control/token-commands.ts";
 import { addTopCommand } from "./commands/control/top-command.ts";
 import { explain } from "./commands/explain.ts";
+import { flagForField } from "./commands/flag-for-field.ts";
 import { type LintOptions, policyLint } from "./commands/policy-lint.ts";
-import { reset } from "./commands/reset.ts";
+import { type ResetCommandOptions, reset } from "./commands/reset.ts";
 import { serve } from "./commands/serve.ts";
 import { status } from "./commands/status.ts";
 import { CommandError, type ExitCode, type Terminal } from "./commands/terminal.ts";
 import type { HangUp, Signals } from "./early-signals.ts";
-import { renderPolicyProblem } from "./policies/render-policy-problem.ts";
+import { redactText } from "./observe/telemetry/redact-text.ts";
+import { renderPolicyProblem } from "./observe/telemetry/render-policy-problem.ts";
 import { parseSettings, renderSettingProblems, SettingError, type SettingsReading } from "./settings/parse-settings.ts";
 import { type SettingEntry, type Settings, settingsTable } from "./settings/settings.ts";
-import { redactText } from "./telemetry/redact-text.ts";
 import { version } from "./version.ts";
 
 /** What the outside world is to the program. */
@@ -61,7 +63,7 @@ function createProgram(world: World, finish: (code: ExitCode) => void): Command 
     .addHelpText("after", `\nStart with: sluice serve --config policies.yaml\n${exitCodes}`)
     // What follows a command is its own: `policy get ID --version 3` does not ask for ours.
     .enablePositionalOptions()
-    .showHelpAfterError("(sluice --help tells what there is)")
+    .showHelpAfterError("(see: sluice --help)")
     .configureOutput({
       writeOut: (text) => terminal.stdout.write(text),
       writeErr: (text) => terminal.stderr.write(printableLines(text)),
@@ -76,8 +78,8 @@ function createProgram(world: World, finish: (code: ExitCode) => void): Command 
       `
 Every option has an environment variable; the option wins. Variables without an option:
 ${variables}
-SIGHUP reloads the policies; in a terminal, where it tells that the terminal is gone, it stops.
-SIGTERM and SIGINT finish what is in flight and end with exit code 0.
+SIGHUP reloads the policies; in a terminal, where it means that the terminal is gone, it stops the server.
+SIGTERM and SIGINT let requests in flight finish and end with exit code 0.
 
 Examples:
   sluice serve --config policies.yaml
@@ -90,70 +92,76 @@ Examples:
     finish(await serve(settings, warnings, terminal, world.signals, world.hangUp));
   });
 
-  addCheckOptions(program.command("check <dimension...>").description("Decide a check, here or on a server."))
+  addCheckOptions(program.command("check <dimension...>").description("Ask a server to decide a check."))
     .option("--preview", "ask without taking")
     .option("--id <id>", "charge once, however often this id is sent")
     .option("--details", "also answer for every limit")
-    .option("--repeat <times>", "ask so many times")
+    .option("--repeat <times>", "ask this many times")
     .addHelpText(
       "after",
       `
-Without --server the check is decided in this process: on the counters of --redis, else on fresh ones.
+${whoDecides}
 
 Examples:
-  sluice check user=u1 endpoint=/v1/orders --cost 2 --config policies.yaml
-  sluice check ip=203.0.113.7 endpoint=/login method=POST --repeat 6 --config policies.yaml
+  sluice check user=u1 endpoint=/v1/orders --cost 2
   sluice check user=u1 --server http://127.0.0.1:8080 --json
+  sluice check ip=203.0.113.7 endpoint=/login method=POST --repeat 6 --config policies.yaml
 ${exitCodes}`,
     )
     .action(async (words: string[], options: CheckOptions & { repeat?: string }) =>
-      finish(await check(words, withConfig(options, world), redisSettings(options, world), terminal)),
+      finish(await check(words, options, () => findAsked(options, world), terminal)),
     );
 
-  addCheckOptions(program.command("explain <dimension...>").description("Tell why a check is answered as it is."))
+  addCheckOptions(program.command("explain <dimension...>").description("Show why a check is answered as it is."))
     .addHelpText(
       "after",
       `
-Tells which policies match and why, which counters they lead to, and each window's arithmetic. Takes nothing.
+Shows which policies match and why, which counters they lead to, and each window's arithmetic. Takes nothing.
+${whoDecides}
 
 Examples:
-  sluice explain user=u1 endpoint=/v1/orders --config policies.yaml
+  sluice explain user=u1 endpoint=/v1/orders
   sluice explain user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080
   sluice explain user=u1 endpoint=/v1/orders --config policies.yaml --redis redis://127.0.0.1:6379`,
     )
     .action(async (words: string[], options: CheckOptions) =>
-      finish(await explain(words, withConfig(options, world), redisSettings(options, world), terminal)),
+      finish(await explain(words, options, () => findAsked(options, world), terminal)),
     );
 
-  program
-    .command("status")
-    .description("Tell how a server does: policies, counters, connections, what waits and what is refused.")
-    .option("--server <url>", "ask this server", defaultServer)
-    .option("--json", "print JSON")
+  addServerOptions(
+    program
+      .command("status")
+      .description("Show a server's status: policies, counters, connections, what waits and what is refused.")
+      .option("--strict", "exit with code 1 also while a server that holds counters cannot be reached"),
+  )
     .addHelpText(
       "after",
-      `\nAsks with the token in SLUICE_TOKEN.\n\nExample:\n  sluice status --server http://127.0.0.1:8080\n${exitCodes}`,
+      `\nNeeds a token of role viewer, where the server knows tokens.\n\nExample:\n  sluice status --server http://127.0.0.1:8080\n${exitCodes}`,
     )
-    .action(async (options: { server: string; json?: boolean }) =>
-      finish(await status({ server: options.server, token: tokenFor(options.server, world) }, options, terminal)),
+    .action(async (options: ServerFlags & { strict?: boolean }) =>
+      finish(await status(await findServer(options, env, terminal), options, terminal)),
     );
 
-  program
-    .command("reset <dimension...>")
-    .description("Forget the counters of a subject on a server, and lift its blocks.")
-    .option("--server <url>", "ask this server", defaultServer)
-    .option("--domain <name>", "which family of policies is asked")
-    .option("--policy <id>", "those of this policy alone; may be repeated", collect)
+  addServerOptions(
+    program
+      .command("reset <dimension...>")
+      .description("Reset the counters that a request is counted in, on a server, and lift its blocks.")
+      .option("--domain <name>", "which family of policies is asked")
+      .option("--policy <id>", "those of this policy alone; may be repeated", collect),
+  )
     .addHelpText(
       "after",
       `
-Asks with the token in SLUICE_TOKEN, which needs the role operator (sluice token make --role operator).
+Lists the counters that it reset; exit code 1 where no policy counts such a request. Give the request whole, with its endpoint:
+without one, policies for an endpoint do not match. Every counter of a subject: sluice subject reset user=u1
+Needs a token of role operator (sluice token make --role operator).
 
 Example:
-  sluice reset user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080`,
+  sluice reset user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080
+${exitCodes}`,
     )
-    .action(async (words: string[], options: CheckOptions & { server: string }) =>
-      finish(await reset(words, options, { server: options.server, token: tokenFor(options.server, world) }, terminal)),
+    .action(async (words: string[], options: ResetCommandOptions) =>
+      finish(await reset(words, options, await findServer(options, env, terminal), terminal)),
     );
 
   const policy = program.command("policy").description("Work with policies: files, and the policy store.");
@@ -173,21 +181,47 @@ Example:
   const token = program.command("token").description("Work with bearer tokens: of the policy store, and of files.");
   addTokenCommands(token, run, world, finish);
 
+  nameOwnHelp(program, "sluice");
   return program;
 }
 
-function addCheckOptions(command: Command): Command {
-  return command
-    .option("--cost <number>", "what the request takes")
-    .option("--domain <name>", "which family of policies is asked")
-    .option("--policy <id>", "ask this policy by id, instead of all that match; may be repeated", collect)
-    .addOption(new Option("--server <url>", "ask this server").conflicts(["config", "redis"]))
-    .option("--config <path>", "policy file or folder (RATE_LIMIT_CONFIG)")
-    .option("--redis <url>", "decide on the counters there (SLUICE_REDIS_URL)")
-    .option("--json", "print JSON");
+/** After wrong usage of a command, its own help is the one to read. */
+function nameOwnHelp(command: Command, name: string): void {
+  command.showHelpAfterError(`(see: ${name} --help)`);
+  for (const below of command.commands) nameOwnHelp(below, `${name} ${below.name()}`);
 }
 
-const defaultServer = "http://127.0.0.1:8080";
+const whoDecides = `Asks the server of --server or SLUICE_SERVER, by default ${defaultServer}, with its policies and counters. --config FILE or
+--local decide in this process instead, and say so in the first line: by the policies in FILE or RATE_LIMIT_CONFIG, else by the
+default policy; on the counters of --redis or SLUICE_REDIS_URL, else on ones that start empty.`;
+
+function addCheckOptions(command: Command): Command {
+  return addServerOptions(
+    command
+      .option("--cost <number>", "what the request takes")
+      .option("--domain <name>", "which family of policies is asked")
+      .option("--policy <id>", "ask this policy by id, instead of all that match; may be repeated", collect),
+  )
+    .addOption(new Option("--local", "decide in this process").conflicts(askingFlags))
+    .addOption(
+      new Option("--config <path>", "decide in this process, by this policy file or folder").conflicts(askingFlags),
+    )
+    .addOption(
+      new Option(
+        "--redis <url>",
+        "with --local or --config: decide on the counters there (SLUICE_REDIS_URL)",
+      ).conflicts(askingFlags),
+    );
+}
+
+/** Options that say how to ask a server, and mean nothing without one. */
+const askingFlags = ["server", "tokenFile", "ca"];
+
+function addServerOptions(command: Command): Command {
+  return askingOptions(
+    command.option("--server <url>", `the server to ask (SLUICE_SERVER, default ${defaultServer})`),
+  ).option("--json", "print JSON");
+}
 
 function collect(value: string, earlier: readonly string[] = []): readonly string[] {
   return [...earlier, value];
@@ -232,9 +266,25 @@ function settingsFrom(reading: SettingsReading): Extract<SettingsReading, { kind
   return reading;
 }
 
-/** What there is to say of servers that hold counters. Other settings are for `serve`, and not looked at. */
-function redisSettings({ server, redis }: CheckOptions, { env, terminal }: World): Settings | undefined {
-  if (server !== undefined) return undefined;
+/** What decides a check: a server, unless the command line says that this process does. */
+async function findAsked(options: CheckOptions, world: World): Promise<AskedOf> {
+  const { env, terminal } = world;
+  if (options.local === true || options.config !== undefined)
+    return {
+      kind: "local",
+      config: options.config ?? (env[settingsTable.config.env] || undefined),
+      settings: counterSettings(options, world),
+    };
+  if (options.redis !== undefined)
+    throw new CommandError(
+      "--redis says where this process finds counters, and a server decides by its own; add --config FILE or --local",
+    );
+  const advice = "; or decide without one, by a policy file: --config FILE";
+  return { kind: "server", server: { ...(await findServer(options, env, terminal)), advice } };
+}
+
+/** Settings about servers that hold counters. Other settings are for `serve`, and not read. */
+function counterSettings({ redis }: CheckOptions, { env, terminal }: World): Settings {
   const names = entriesOfTable().filter(([name]) => name.startsWith("redis") || name === "deadlineMs");
   const own = Object.fromEntries(names.map(([, entry]) => [entry.env, env[entry.env]]));
   const { settings, warnings } = settingsFrom(parseSettings(own, { redis }));
@@ -242,27 +292,16 @@ function redisSettings({ server, redis }: CheckOptions, { env, terminal }: World
   return settings;
 }
 
-function withConfig<T extends CheckOptions>(options: T, world: World): T {
-  if (options.server !== undefined) return { ...options, token: tokenFor(options.server, world) };
-  const config = options.config ?? world.env[settingsTable.config.env];
-  return config === undefined || config === "" ? options : { ...options, config };
-}
-
-/** Tokens have no place on a command line, which everybody on the machine can read. */
-function tokenFor(server: string, { env, terminal }: World): string | undefined {
-  const token = env.SLUICE_TOKEN || undefined;
-  if (token !== undefined && isInTheClear(server))
-    terminal.stderr.write(
-      `SLUICE_TOKEN travels in the clear to ${server}, and others can read it on the way; use https:// instead.\n`,
-    );
-  return token;
-}
-
 /** Messages repeat what was typed, or what a server answered: none of it may command the terminal. */
 function renderFailure(error: unknown): string {
   if (error instanceof SluiceError && error.problems.length > 0) {
     const count = error.problems.length === 1 ? "1 problem" : `${error.problems.length} problems`;
-    const problems = error.problems.map((problem) => printable(renderPolicyProblem(problem)));
+    const isOfCheck = error.code === "policy_not_found" || error.code === "invalid_request";
+    const problems = error.problems.map((problem) =>
+      printable(
+        isOfCheck ? `${flagForField(renderPath(problem.path))}: ${problem.message}` : renderPolicyProblem(problem),
+      ),
+    );
     return [...problems, `${count}; nothing was started or decided`, ""].join("\n");
   }
   if (knownErrors.some((kind) => error instanceof kind)) return `${printableLines((error as Error).message)}\n`;

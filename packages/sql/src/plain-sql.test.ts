@@ -26,7 +26,7 @@ beforeAll(async () => {
   const cockroach = await useStore(() => poseAsCockroach(server));
   columns = await readColumns(postgres[0]!);
   sent = { postgres: await readSent(postgres), cockroach: await readSent(cockroach) };
-}, 120_000);
+}, 300_000);
 
 afterAll(() => server.close());
 

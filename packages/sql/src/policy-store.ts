@@ -69,9 +69,13 @@ export interface StoreView {
   version(policy: string, version: number): Promise<VersionRecord | undefined>;
   /** Of every policy that ever was, also of deleted ones. */
   newestVersions(): Promise<ReadonlyMap<string, number>>;
-  /** Newest first. */
+  /** Newest first. `toVersions`: only those to one of these versions, both ends included. */
   rollouts(
-    query?: Page & { readonly policy?: string | undefined; readonly states?: readonly RolloutState[] | undefined },
+    query?: Page & {
+      readonly policy?: string | undefined;
+      readonly states?: readonly RolloutState[] | undefined;
+      readonly toVersions?: { readonly from: number; readonly to: number } | undefined;
+    },
   ): Promise<readonly RolloutRecord[]>;
   rollout(id: string): Promise<RolloutRecord | undefined>;
   tallies(rollout: string, sinceMinute?: number): Promise<readonly TallyRecord[]>;

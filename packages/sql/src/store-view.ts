@@ -81,7 +81,7 @@ export function createStoreView({ database, tables, all }: Session): StoreView {
       return new Map((await all(query.groupBy("policy"))).map(({ policy, version }) => [policy, Number(version)]));
     },
 
-    async rollouts({ after, limit, policy, states } = {}) {
+    async rollouts({ after, limit, policy, states, toVersions } = {}) {
       if (states?.length === 0) return [];
       let query = rollouts.orderBy("created_ms", "desc").orderBy("id", "desc");
       if (after !== undefined) {
@@ -96,6 +96,8 @@ export function createStoreView({ database, tables, all }: Session): StoreView {
       }
       if (policy !== undefined) query = query.where("policy", "=", policy);
       if (states !== undefined) query = query.where("state", "in", states);
+      if (toVersions !== undefined)
+        query = query.where("to_version", ">=", toVersions.from).where("to_version", "<", toVersions.to + 1);
       if (limit !== undefined) query = query.limit(countOf(limit));
       return (await all(query)).map(rolloutFromRow);
     },

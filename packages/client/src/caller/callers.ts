@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "sluice";
-import { checkOptions, invalidOption } from "../check-options.ts";
+import { checkNames, checkOptions, invalidOption, type OptionNames } from "../check-options.ts";
 import { optionNumber } from "../option-number.ts";
 import { PaceError, paceErrorAfter } from "../pacing/pace-error.ts";
 import { createPaceLimit, type Gate, type PaceLimit } from "../pacing/pace-limit.ts";
@@ -44,6 +44,36 @@ export interface CallerOptions extends SharedOptions {
   /** Told before each wait for another attempt. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }
+
+/** The names of these options, for callers that add to them. */
+export const sharedNames: OptionNames<SharedOptions> = {
+  maxAttempts: true,
+  maxWaitMs: true,
+  random: true,
+  pace: true,
+  budget: true,
+  maxKeys: true,
+  clock: true,
+  schedule: true,
+};
+
+export const callerNames: OptionNames<CallerOptions> = { ...sharedNames, statuses: true, onWait: true };
+
+const paceNames: OptionNames<Exclude<NonNullable<SharedOptions["pace"]>, false>> = {
+  limit: true,
+  concurrency: true,
+  maxQueue: true,
+  spreadBelow: true,
+  maxSpacingMs: true,
+};
+
+/** What other libraries call it. */
+export const foreignNames: Readonly<Record<string, string>> = {
+  retries: "did you mean maxAttempts? It counts the first attempt as well",
+  retry: "did you mean maxAttempts?",
+  limit: 'write pace: { limit: "10/s" }',
+  concurrency: "write pace: { concurrency: 4 }",
+};
 
 /** A request failed, and is to be sent again after a wait. */
 export interface WaitEvent {
@@ -95,6 +125,8 @@ export class Callers {
       clock: "clock",
       schedule: "function",
     });
+    if (options.pace) checkNames("pace", options.pace, paceNames);
+    if (options.budget) checkNames("budget", options.budget, { share: true, perMinute: true });
     this.#options = options;
     this.rules = parseRetryOptions(options);
     this.clock = options.clock ?? systemClock;

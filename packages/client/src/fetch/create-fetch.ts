@@ -1,5 +1,5 @@
-import { type CallerOptions, Callers } from "../caller/callers.ts";
-import { checkOptions } from "../check-options.ts";
+import { type CallerOptions, Callers, callerNames, foreignNames } from "../caller/callers.ts";
+import { checkNames, checkOptions, type OptionNames } from "../check-options.ts";
 import { isRepeatable } from "../retry/retry-rules.ts";
 import { sleep } from "../schedule.ts";
 import { discardBody } from "./discard-body.ts";
@@ -16,6 +16,14 @@ export interface CreateFetchOptions extends CallerOptions {
   readonly networkErrors?: boolean | undefined;
 }
 
+const optionNames: OptionNames<CreateFetchOptions> = {
+  ...callerNames,
+  fetch: true,
+  key: true,
+  repeatable: true,
+  networkErrors: true,
+};
+
 /**
  * A `fetch` that keeps to limits: it waits for its turn, slows down before a limit is reached, and repeats what was
  * refused for now and may be repeated. What it answers is always the server's own last answer, unchanged. Rejects as
@@ -29,6 +37,7 @@ export function createFetch(options: CreateFetchOptions = {}): typeof globalThis
     repeatable: "function",
     networkErrors: "boolean",
   });
+  checkNames("createFetch", options, optionNames, foreignNames);
   const callers = new Callers(options);
   // Looked up at each call, so that whoever replaces the global one is heard.
   const send: typeof globalThis.fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));

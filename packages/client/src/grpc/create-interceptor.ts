@@ -1,6 +1,6 @@
 import { InterceptingCall, type Interceptor, type Metadata, type NextCall } from "@grpc/grpc-js";
-import { type Caller, Callers, type SharedOptions } from "../caller/callers.ts";
-import { checkOptions } from "../check-options.ts";
+import { type Caller, Callers, foreignNames, type SharedOptions, sharedNames } from "../caller/callers.ts";
+import { checkNames, checkOptions, type OptionNames } from "../check-options.ts";
 import { findDeadlineMs } from "./find-deadline-ms.ts";
 import { PacedCall } from "./paced-call.ts";
 import { readToldWait } from "./read-told-wait.ts";
@@ -34,6 +34,13 @@ export interface CallWaitEvent {
   readonly code: number;
 }
 
+const optionNames: OptionNames<CreateInterceptorOptions> = {
+  ...sharedNames,
+  repeatable: true,
+  key: true,
+  onWait: true,
+};
+
 /**
  * A client interceptor for `@grpc/grpc-js` that keeps to limits. Calls of all four kinds wait for their turn, and slow down
  * before a limit is reached. A refused call is made again when the server says it may: unary calls, and calls with a stream
@@ -43,6 +50,7 @@ export interface CallWaitEvent {
  */
 export function createInterceptor(options: CreateInterceptorOptions = {}): Interceptor {
   checkOptions(options, { repeatable: "names or function", key: "function", onWait: "function" });
+  checkNames("createInterceptor", options, optionNames, foreignNames);
   const { repeatable = [], key: keyOf = ({ target }) => target, onWait, ...shared } = options;
   const callers = new Callers(shared);
   const { clock, schedule } = callers;

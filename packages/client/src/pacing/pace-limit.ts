@@ -13,6 +13,11 @@ export type Gate = (
 /** One limit for any number of keys, each with a counter of its own. */
 export function createPaceLimit(windows: PaceLimit, clock: Clock): (key: string) => Gate {
   const list = [windows].flat();
+  if (list.some((window) => typeof window !== "string"))
+    throw invalidOption(
+      "limit",
+      'must be a text such as 10/s, or a list of them; options come second: pace("10/s", options)',
+    );
   if (list.length === 0) throw invalidOption("limit", "must be a window, or a list of at least one");
   for (const window of list) checkWindow(window);
   const limiter = createLimiter({

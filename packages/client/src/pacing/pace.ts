@@ -1,5 +1,5 @@
 import { systemClock } from "sluice";
-import { checkOptions } from "../check-options.ts";
+import { checkNames, checkOptions, type OptionNames } from "../check-options.ts";
 import type { HeaderSource } from "../reading/header-fields.ts";
 import { type RateLimitReading, readRateLimit } from "../reading/read-rate-limit.ts";
 import { createPaceLimit, type PaceLimit } from "./pace-limit.ts";
@@ -27,6 +27,7 @@ export interface Pace {
  */
 export function pace(limit?: PaceLimit | undefined, options: PaceOptions = {}): Pace {
   checkOptions(options, { clock: "clock" });
+  checkNames("pace", options, optionNames, foreign);
   const clock = options.clock ?? systemClock;
   const pacer = new Pacer(limit === undefined ? undefined : createPaceLimit(limit, clock)("self"), options);
   const learn = (said: HeaderSource | RateLimitReading): void =>
@@ -39,6 +40,25 @@ export function pace(limit?: PaceLimit | undefined, options: PaceOptions = {}): 
     running: { get: () => pacer.running },
   }) as Pace;
 }
+
+const optionNames: OptionNames<PaceOptions> = {
+  concurrency: true,
+  maxWaitMs: true,
+  maxQueue: true,
+  spreadBelow: true,
+  maxSpacingMs: true,
+  clock: true,
+  schedule: true,
+};
+
+/** What other libraries call it. */
+const foreign = {
+  maxConcurrent: "did you mean concurrency?",
+  limit: 'the limit comes first: pace("10/s", options)',
+  minTime: 'write it as the limit: pace("1/200ms")',
+  interval: 'write it as the limit: pace("10/s")',
+  intervalCap: 'write it as the limit: pace("10/s")',
+};
 
 function isReading(said: HeaderSource | RateLimitReading): said is RateLimitReading {
   // Whatever else is handed in is read as headers, which says nothing where it is none.

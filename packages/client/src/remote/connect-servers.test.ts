@@ -598,7 +598,7 @@ describe("charge, give and reset", () => {
       ["reset", 1],
     ]);
     for (const batch of first.batches) batch.answer();
-    expect(await asked).toEqual([undefined, true, undefined]);
+    expect(await asked).toEqual([undefined, true, 1]);
   });
 
   it("reject where no server can be asked, and say what that means", async () => {

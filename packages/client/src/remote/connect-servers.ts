@@ -8,7 +8,7 @@ import {
   type StoreUnavailableReason,
   validateRequest,
 } from "sluice";
-import { checkOptions, invalidOption } from "../check-options.ts";
+import { checkNames, checkOptions, invalidOption, type OptionNames } from "../check-options.ts";
 import type { AnswerValue, Exchange, ExchangeEvents, Question } from "./exchange.ts";
 import { type AddressState, GuardedAddress } from "./guarded-address.ts";
 import { checkLeaseOptions, RemoteLeases } from "./leases/remote-leases.ts";
@@ -62,6 +62,8 @@ export function connectServers(
         createExchange: (events) => createExchange(address, options, events),
         time,
         random,
+        // A caller that waits longer for an answer waits as long for the connection.
+        openWithinMs: Math.max(deadlineMs, leastPatienceMs),
         onReady: () => line.wake(),
         onAside: () => line.despair(),
         onChange: tell,
@@ -137,9 +139,10 @@ export function connectServers(
       if (stopgap.issued(receipt)) return stopgap.give(receipt);
       return (await ask({ kind: "give", receipt }, refuse)) === true;
     },
-    async reset(request): Promise<void> {
+    async reset(request): Promise<number> {
       checkRequest(request, "asked");
-      await ask({ kind: "reset", request }, refuse);
+      const count = await ask({ kind: "reset", request }, refuse);
+      return typeof count === "number" ? count : 0;
     },
     async close(): Promise<void> {
       await leases?.close(leastPatienceMs);
@@ -162,8 +165,32 @@ const noLeases: RemoteStats["leases"] = {
   ...{ held: 0, units: 0, decided: 0, calls: 0, refused: 0, failed: 0, granted: 0, returned: 0, lost: 0 },
 };
 
+const optionNames: OptionNames<ConnectOptions> = {
+  whenUnavailable: true,
+  local: true,
+  deadline: true,
+  deadlineMs: true,
+  token: true,
+  tls: true,
+  maxWaiting: true,
+  leases: true,
+  onChange: true,
+};
+
+/** What it is called elsewhere. */
+const foreign = {
+  onFailure: "did you mean whenUnavailable?",
+  timeout: "did you mean deadlineMs?",
+  timeoutMs: "did you mean deadlineMs?",
+  onEvent: "did you mean onChange?",
+  policies: 'policies are the server\'s; for an outage write whenUnavailable: "local", local: { policies }',
+};
+
+const tlsNames: OptionNames<TlsOptions> = { ca: true, cert: true, key: true, serverName: true };
+
 function checkConnectOptions(options: ConnectOptions, addresses: readonly Address[]): void {
   checkOptions(options, { tls: "settings", onChange: "function", local: "settings", leases: "false or settings" });
+  checkNames("connect", options, optionNames, foreign);
   const { whenUnavailable, token, maxWaiting } = options;
   if (whenUnavailable !== undefined && typeof whenUnavailable !== "function" && !modes.includes(whenUnavailable))
     throw invalidOption("whenUnavailable", "must be open, closed, local or a function");
@@ -177,6 +204,7 @@ function checkConnectOptions(options: ConnectOptions, addresses: readonly Addres
 }
 
 function checkTls(tls: TlsOptions, addresses: readonly Address[]): void {
+  checkNames("tls", tls, tlsNames);
   if (!addresses.some((address) => address.tls)) throw invalidOption("tls", "is for grpcs:// and https:// addresses");
   for (const name of ["ca", "cert", "key"] as const) {
     const pem: unknown = tls[name];

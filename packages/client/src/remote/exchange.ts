@@ -39,8 +39,8 @@ export interface SentQuestion {
   readonly withinMs: number;
 }
 
-/** The decision of a check, whether something was given back, a lease, or nothing where there is nothing to tell. */
-export type AnswerValue = Decision | LeaseReply | boolean | undefined;
+/** The decision of a check, whether something was given back, how many counters were reset, a lease; nothing for a charge. */
+export type AnswerValue = Decision | LeaseReply | boolean | number | undefined;
 
 /** What a server says to one question. */
 export type Reply =

@@ -25,6 +25,8 @@ export interface GuardedAddressOptions {
   readonly createExchange: (events: ExchangeEvents) => Exchange;
   readonly time: RemoteTime;
   readonly random: () => number;
+  /** How long a server may take to accept a connection. */
+  readonly openWithinMs: number;
   /** It can be asked. */
   readonly onReady: () => void;
   /** It was being reached, and cannot be: who waited for that waits for nothing. */
@@ -32,8 +34,6 @@ export interface GuardedAddressOptions {
   readonly onChange: (address: string, state: AddressState, why: string) => void;
 }
 
-/** How long a server may take to say that it is there. */
-const openWithinMs = 1_000;
 const firstPauseMs = 50;
 const longestPauseMs = 5_000;
 /** A connection that ends before this was a short one; so many of them may follow each other. */
@@ -140,7 +140,7 @@ export class GuardedAddress {
   #open(admission: "call" | "probe"): void {
     const { generation } = this.#breaker;
     if (this.#state === "idle") this.#become("connecting", "it is needed");
-    this.#exchange.open(openWithinMs).then(
+    this.#exchange.open(this.#options.openWithinMs).then(
       () => {
         if (this.#closed) return;
         if (admission === "probe") this.succeed(generation);

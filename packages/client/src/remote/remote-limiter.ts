@@ -1,4 +1,4 @@
-import type { Limiter, StoreUnavailableReason } from "sluice";
+import type { CheckRequest, Limiter, StoreUnavailableReason } from "sluice";
 import type { AddressState, AddressStats } from "./guarded-address.ts";
 import type { LeaseOptions, RemoteLeasesStats } from "./leases/remote-leases.ts";
 import type { LineStats } from "./question-line.ts";
@@ -57,7 +57,12 @@ export interface RemoteStats extends LineStats {
  * the caller got wrong. `charge`, `give` and `reset`, which nobody's request waits for, have a second at least, and reject with
  * `StoreUnavailable` where no server answered; `reset` needs a token of the role operator.
  */
-export interface RemoteLimiter extends Pick<Limiter, "check" | "peek" | "charge" | "give" | "reset"> {
+export interface RemoteLimiter extends Pick<Limiter, "check" | "peek" | "charge" | "give"> {
+  /**
+   * Resets the counters that this request would be counted in, lifts their blocks, and answers how many those are. 0: nothing was
+   * reset, because no policy counts such a request.
+   */
+  reset(request: CheckRequest): Promise<number>;
   readonly stats: RemoteStats;
   /**
    * Gives back what is left of leases, for which it waits a second at most, then ends every connection. What is still open is

@@ -159,6 +159,7 @@ export function degradedDecision(request: CheckRequest, allowed: boolean, degrad
     used: undefined,
     retryAfterMs: allowed ? undefined : outageRetryMs,
     resetAfterMs: undefined,
+    moreAfterMs: undefined,
     resetAtMs: undefined,
     queue: undefined,
     state: "normal",

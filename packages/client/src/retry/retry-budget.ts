@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "sluice";
+import { checkNames, checkOptions } from "../check-options.ts";
 import { optionNumber } from "../option-number.ts";
 
 export interface RetryBudgetOptions {
@@ -30,6 +31,8 @@ export class RetryBudget {
   #atMs: number;
 
   constructor(options: RetryBudgetOptions = {}) {
+    checkOptions(options, { clock: "clock" });
+    checkNames<RetryBudgetOptions>("RetryBudget", options, { share: true, perMinute: true, clock: true });
     const perMinute = optionNumber("perMinute", options.perMinute, 10, 0);
     this.#share = optionNumber("share", options.share, 0.1, 0);
     this.#perMs = perMinute / 60_000;

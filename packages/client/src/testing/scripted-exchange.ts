@@ -80,7 +80,8 @@ export const allowed: Decision = {
   degraded: undefined,
 };
 
-function usualAnswer(kind: QuestionKind): Decision | boolean | undefined {
+function usualAnswer(kind: QuestionKind): Decision | boolean | number | undefined {
   if (kind === "check") return allowed;
+  if (kind === "reset") return 1;
   return kind === "give" ? true : undefined;
 }

@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
-import { type CallerOptions, Callers } from "../caller/callers.ts";
+import { type CallerOptions, Callers, callerNames, foreignNames } from "../caller/callers.ts";
 import { holdBody } from "../caller/hold-body.ts";
-import { checkOptions } from "../check-options.ts";
+import { checkNames, checkOptions, type OptionNames } from "../check-options.ts";
 import { isReadOnce } from "../retry/is-read-once.ts";
 import { isRepeatable, isReplayableBody } from "../retry/retry-rules.ts";
 import { type Handler, handlerFromOld, isOldHandler, type OldHandler, oldFromHandler } from "./dispatch-handler.ts";
@@ -23,12 +23,15 @@ export interface CreateInterceptorOptions extends CallerOptions {
   readonly repeatable?: ((request: DispatchOutline) => boolean | undefined) | undefined;
 }
 
+const optionNames: OptionNames<CreateInterceptorOptions> = { ...callerNames, key: true, repeatable: true };
+
 /**
  * An interceptor for `dispatcher.compose`, by the same rules as `createFetch`. For undici 6 (from 6.20 on), 7 and 8.
  * Upgrades and CONNECT pass untouched.
  */
 export function createInterceptor(options: CreateInterceptorOptions = {}): Dispatcher.DispatcherComposeInterceptor {
   checkOptions(options, { key: "function", repeatable: "function" });
+  checkNames("createInterceptor", options, optionNames, foreignNames);
   const callers = new Callers(options);
   const keyOf = options.key ?? (({ origin }) => String(origin ?? ""));
 

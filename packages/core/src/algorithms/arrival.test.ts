@@ -59,6 +59,7 @@ describe("an arrival time", () => {
             remaining: 0,
             retryAfterMs: 0,
             resetAfterMs: 0,
+            moreAfterMs: 0,
             queuePosition: 0,
             queueDelayMs: 0,
           };
@@ -70,6 +71,11 @@ describe("an arrival time", () => {
             remaining: fits ? verdict.remainingAfter : verdict.remaining,
             retryAfterMs: verdict.retryAfterMs,
             resetAfterMs: fits ? verdict.resetAfterTakeMs : verdict.resetAfterMs,
+            moreAfterMs: fits
+              ? verdict.moreAfterTakeMs
+              : verdict.fits === "later"
+                ? verdict.retryAfterMs
+                : verdict.moreAfterMs,
             queuePosition: verdict.queuePosition,
             queueDelayMs: verdict.queueDelayMs,
           });

@@ -1,4 +1,4 @@
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import { ceilToGrid, floorToGrid } from "./time-grid.ts";
 import { createVerdict, type WindowVerdict, type WritableVerdict } from "./window-verdict.ts";
 
@@ -70,6 +70,13 @@ function left(window: CompiledWindow, aheadMs: number): number {
   return Math.min(Math.max(units, 0), Math.floor(window.capacity));
 }
 
+/** When one unit more is left than `remaining`, which is what `left` says of being so far ahead. */
+export function moreArrivesMs(window: CompiledWindow, aheadMs: number, remaining: number): number {
+  const { capacity, toleranceMs, perMs, source } = window;
+  if (remaining + 1 > capacity) return Number.POSITIVE_INFINITY;
+  return Math.ceil(aheadMs - toleranceMs + ((remaining + 1) * perMs) / source.limit);
+}
+
 /** Into a new verdict, or into one that is used again and again. */
 export function decideArrival(
   window: CompiledWindow,
@@ -88,6 +95,8 @@ export function decideArrival(
   into.retryAfterMs = fits === "now" ? 0 : fits === "later" ? Math.ceil(waitMs) : Number.POSITIVE_INFINITY;
   into.resetAfterMs = Math.ceil(ahead);
   into.resetAfterTakeMs = Math.ceil(aheadAfter);
+  into.moreAfterMs = moreArrivesMs(window, ahead, into.remaining);
+  into.moreAfterTakeMs = moreArrivesMs(window, aheadAfter, into.remainingAfter);
   into.queuePosition = window.leaky ? queuePosition(window, aheadAfter) : 0;
   into.queueDelayMs = window.leaky ? Math.ceil(ahead) : 0;
   into.word0 = nowMs + aheadAfter;
@@ -101,6 +110,7 @@ export interface ArrivalTake {
   remaining: number;
   retryAfterMs: number;
   resetAfterMs: number;
+  moreAfterMs: number;
   queuePosition: number;
   queueDelayMs: number;
 }
@@ -130,12 +140,14 @@ export function takeArrival(
     into.remaining = left(window, aheadAfter);
     into.retryAfterMs = 0;
     into.resetAfterMs = Math.ceil(aheadAfter);
+    into.moreAfterMs = moreArrivesMs(window, aheadAfter, into.remaining);
     return nowMs + aheadAfter;
   }
   into.fits = never ? "never" : "later";
   into.remaining = left(window, ahead);
   into.retryAfterMs = never ? Number.POSITIVE_INFINITY : Math.ceil(waitMs);
   into.resetAfterMs = Math.ceil(ahead);
+  into.moreAfterMs = never ? moreArrivesMs(window, ahead, into.remaining) : into.retryAfterMs;
   return broughtBack(window, arrivalMs, nowMs);
 }
 

@@ -1,4 +1,4 @@
-import type { Calendar, CalendarWindow } from "../match/compiled.ts";
+import type { Calendar, CalendarWindow } from "../limits/compiled-limit.ts";
 
 const dayMs = 24 * 60 * 60 * 1000;
 

@@ -1,4 +1,4 @@
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import { alignedEndMs } from "./aligned-window.ts";
 import type { WindowVerdict } from "./window-verdict.ts";
 
@@ -47,6 +47,8 @@ export function decideCount(
     retryAfterMs: fits === "now" ? 0 : fits === "later" ? Math.ceil(endMs - nowMs) : Number.POSITIVE_INFINITY,
     resetAfterMs: running === 0 ? 0 : Math.ceil(endMs - nowMs),
     resetAfterTakeMs: Math.ceil(endAfterMs - nowMs),
+    moreAfterMs: once || running === 0 ? Number.POSITIVE_INFINITY : Math.ceil(endMs - nowMs),
+    moreAfterTakeMs: once ? Number.POSITIVE_INFINITY : Math.ceil(endAfterMs - nowMs),
     queuePosition: 0,
     queueDelayMs: 0,
     word0: endAfterMs,

@@ -242,6 +242,75 @@ describe("remaining is exactly the largest cost that passes", () => {
   }
 });
 
+describe("more is left at moreAfterMs, and not before", () => {
+  for (const algorithm of all) {
+    it(algorithm, () => {
+      const windows = fc.array(windowFor(algorithm), { minLength: 1, maxLength: 3 });
+      fc.assert(
+        fc.property(windows, calls, fc.nat(3), (some, traffic, every) => {
+          const { clock, take, peek } = open(algorithm, some);
+          traffic.forEach(({ afterMs, cost }, i) => {
+            clock.advance(afterMs);
+            const taken = take(cost).outcomes[0]!;
+            if (i % (every + 1) !== 0) return;
+            const outcome = i % 2 === 0 ? taken : peek(cost).outcomes[0]!;
+            const { fits, remaining, moreAfterMs } = outcome;
+            if (fits === "later") {
+              expect(moreAfterMs).toBe(outcome.retryAfterMs);
+            } else if (moreAfterMs === Number.POSITIVE_INFINITY) {
+              expect(remaining).toBe(Math.min(...some.map(({ burst }) => Math.floor(burst))));
+            } else {
+              clock.advance(moreAfterMs - 1);
+              const before = peek(1).outcomes[0]!.remaining;
+              clock.advance(1);
+              const at = peek(1).outcomes[0]!.remaining;
+              expect(at, `of ${remaining} after ${moreAfterMs} ms`).toBeGreaterThan(remaining);
+              // Where one log never admits the cost, how another stands is known by the wait for that cost.
+              const isBound = fits === "never" && algorithm === "sliding_log";
+              if (!isBound) expect(before, `of ${remaining} before ${moreAfterMs} ms`).toBe(remaining);
+            }
+          });
+        }),
+        { numRuns: 300 },
+      );
+    });
+  }
+
+  it("sliding_log: where entries merge it is never early, and for a preview at most per/256 late", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(256, 1000, 10_000),
+        fc.array(fc.nat(9), { minLength: 270, maxLength: 500 }),
+        fc.boolean(),
+        (per, gaps, isPreview) => {
+          const { clock, take, peek } = open("sliding_log", [windowOf(100_000, per)]);
+          for (const gap of gaps) {
+            clock.advance(gap);
+            take(1);
+          }
+          clock.advance(3);
+          const { remaining, moreAfterMs } = (isPreview ? peek(1) : take(1)).outcomes[0]!;
+          const lateMs = isPreview ? Math.ceil(per / 256) : 0;
+          clock.advance(moreAfterMs - 1 - lateMs);
+          expect(peek(1).outcomes[0]!.remaining).toBe(remaining);
+          clock.advance(1 + lateMs);
+          expect(peek(1).outcomes[0]!.remaining).toBeGreaterThan(remaining);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  it("never for a one-off quota, nor for what is full", () => {
+    const once = open("fixed_window", [{ limit: 5, per: { kind: "never" }, burst: 5 }]);
+    expect(once.take(2).outcomes[0]).toMatchObject({ remaining: 3, moreAfterMs: Number.POSITIVE_INFINITY });
+    for (const algorithm of all) {
+      const { moreAfterMs } = open(algorithm, [windowOf(5, 1000)]).peek(1).outcomes[0]!;
+      expect(moreAfterMs, algorithm).toBe(Number.POSITIVE_INFINITY);
+    }
+  });
+});
+
 describe("a preview changes nothing", () => {
   for (const algorithm of all) {
     it(algorithm, () => {

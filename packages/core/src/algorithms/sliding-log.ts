@@ -1,4 +1,4 @@
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import type { WindowVerdict } from "./window-verdict.ts";
 
 /** Up to this many entries are kept one by one; above it they merge. */
@@ -114,6 +114,32 @@ export class SlidingLog {
   }
 }
 
+/**
+ * How long until an entry is freed that leaves more than there is now: the oldest that counts, unless the log is in debt. Where a take
+ * would merge entries it is dated as it will be then, which for a preview is at most per/256 late.
+ */
+function nextFreedMs(
+  { capacity, perMs }: CompiledWindow,
+  log: SlidingLog,
+  first: number,
+  used: number,
+  nowMs: number,
+): number {
+  const { size } = log;
+  let freed = first;
+  let stillUsed = used - log.costAt(first);
+  while (stillUsed >= capacity && freed + 1 < size) {
+    freed += 1;
+    stillUsed -= log.costAt(freed);
+  }
+  if (size - first < maxExactEntries || log.newestMs === nowMs) return Math.ceil(perMs - (nowMs - log.timeAt(freed)));
+  const slotMs = perMs / maxExactEntries;
+  const slot = Math.floor(log.timeAt(freed) / slotMs);
+  while (freed + 1 < size && Math.floor(log.timeAt(freed + 1) / slotMs) === slot) freed += 1;
+  const datedMs = freed + 1 === size && Math.floor(nowMs / slotMs) === slot ? nowMs : log.timeAt(freed);
+  return Math.ceil(perMs - (nowMs - datedMs));
+}
+
 export function decideLog(
   window: CompiledWindow,
   log: SlidingLog | undefined,
@@ -133,6 +159,8 @@ export function decideLog(
     }
   }
   const fits = cost > capacity ? "never" : used + cost <= capacity ? "now" : "later";
+  const freedMs =
+    used === 0 || log === undefined ? Number.POSITIVE_INFINITY : nextFreedMs(window, log, first, used, nowMs);
   let retryAfterMs = fits === "now" ? 0 : Number.POSITIVE_INFINITY;
   if (fits === "later" && log !== undefined) {
     let stillUsed = used;
@@ -148,6 +176,8 @@ export function decideLog(
     retryAfterMs,
     resetAfterMs: used === 0 || log === undefined ? 0 : Math.ceil(perMs - (nowMs - log.newestMs)),
     resetAfterTakeMs: Math.ceil(perMs),
+    moreAfterMs: fits === "later" ? retryAfterMs : freedMs,
+    moreAfterTakeMs: used === 0 ? Math.ceil(perMs) : freedMs,
     queuePosition: 0,
     queueDelayMs: 0,
     word0: nowMs + perMs,

@@ -1,4 +1,4 @@
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import { alignedEndMs } from "./aligned-window.ts";
 import type { WindowVerdict } from "./window-verdict.ts";
 
@@ -74,6 +74,11 @@ function resetMs(window: CompiledWindow, at: SlidingState, nowMs: number): numbe
   return at.previous > 0 ? Math.ceil(at.endMs - nowMs) : 0;
 }
 
+/** When one unit more is left than `remaining`: the wait of a cost that large. */
+function moreMs(window: CompiledWindow, at: SlidingState, remaining: number, nowMs: number): number {
+  return remaining >= window.capacity ? Number.POSITIVE_INFINITY : waitMs(window, at, remaining + 1, nowMs);
+}
+
 export function decideSliding(
   window: CompiledWindow,
   idleMs: number,
@@ -86,13 +91,17 @@ export function decideSliding(
   const at = slidingStateAt(window, idleMs, current, previous, nowMs, originMs);
   const after: SlidingState = { endMs: at.endMs, current: at.current + cost, previous: at.previous };
   const fits = cost > window.capacity ? "never" : fitsAfter(window, at, cost, nowMs, 0) ? "now" : "later";
+  const remaining = left(window, at, nowMs);
+  const remainingAfter = left(window, after, nowMs);
   return {
     fits,
-    remaining: left(window, at, nowMs),
-    remainingAfter: left(window, after, nowMs),
+    remaining,
+    remainingAfter,
     retryAfterMs: fits === "now" ? 0 : fits === "later" ? waitMs(window, at, cost, nowMs) : Number.POSITIVE_INFINITY,
     resetAfterMs: resetMs(window, at, nowMs),
     resetAfterTakeMs: resetMs(window, after, nowMs),
+    moreAfterMs: moreMs(window, at, remaining, nowMs),
+    moreAfterTakeMs: moreMs(window, after, remainingAfter, nowMs),
     queuePosition: 0,
     queueDelayMs: 0,
     word0: after.endMs + window.perMs,

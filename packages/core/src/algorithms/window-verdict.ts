@@ -15,6 +15,12 @@ export interface WindowVerdict {
   /** Whole milliseconds until the counter is as good as new: as it stands, and once the cost is taken. */
   readonly resetAfterMs: number;
   readonly resetAfterTakeMs: number;
+  /**
+   * First whole millisecond at which more than `remaining` is left if nothing else comes, and the same of `remainingAfter`. Infinity
+   * where no more ever comes: the window is full, or does not refill. Where the cost fits later, the first may be `retryAfterMs`.
+   */
+  readonly moreAfterMs: number;
+  readonly moreAfterTakeMs: number;
   /** Cost in the bucket with this request, and how long until it leaks down to it. Bucket algorithms only, else 0. */
   readonly queuePosition: number;
   readonly queueDelayMs: number;
@@ -35,6 +41,8 @@ export function createVerdict(): WritableVerdict {
     retryAfterMs: 0,
     resetAfterMs: 0,
     resetAfterTakeMs: 0,
+    moreAfterMs: Number.POSITIVE_INFINITY,
+    moreAfterTakeMs: Number.POSITIVE_INFINITY,
     queuePosition: 0,
     queueDelayMs: 0,
     word0: 0,

@@ -1,5 +1,5 @@
 import type { ArrivalTake } from "../algorithms/arrival.ts";
-import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 
 /** One limit of one request: which windows, for whom, how much. */
@@ -33,6 +33,11 @@ export interface LimitOutcome {
   /** Whole milliseconds, rounded up; 0 when it fits now, Infinity when it never will. */
   readonly retryAfterMs: number;
   readonly resetAfterMs: number;
+  /**
+   * First whole millisecond at which `remaining` has grown if nothing else comes; Infinity where no more ever comes. Where the cost fits
+   * later it is `retryAfterMs`.
+   */
+  readonly moreAfterMs: number;
   /** Leaky bucket: cost in the bucket with this request, and how long until it has leaked down to it. */
   readonly queuePosition: number;
   readonly queueDelayMs: number;
@@ -54,6 +59,18 @@ export interface TakeAnswer {
   readonly receipt: Receipt | undefined;
   /** The id was taken before; these are its outcomes, and nothing was charged. */
   readonly replayed: boolean;
+  /** One per resolved limit; undefined for limits without a record. Absent if no limit has one. */
+  readonly records?: readonly (LimitRecord | undefined)[] | undefined;
+}
+
+/** What is recorded with a limit's counter, decided in the same moment as the take or the peek that brings it. */
+export interface LimitRecord {
+  /** Cost that this limit denied in a row, on all nodes, with this request; 0 after an allowance. */
+  readonly denied: number;
+  /** When it was last decided by, in epoch milliseconds by the store's clock. Undefined: never, or so long ago that it is idle since. */
+  readonly updatedMs: number | undefined;
+  /** How each window stands: after the take where it was taken. Empty unless `record` asked for it. */
+  readonly windows: readonly WindowReading[];
 }
 
 export interface TakeOptions {
@@ -69,9 +86,16 @@ export interface TakeOptions {
   readonly deadlineMs?: number | undefined;
   /** Whether somebody is told every outcome. Else those beside a denial may be left unlooked at, and say that they fit. */
   readonly details?: boolean | undefined;
+  /** Whether a record is kept of every limit, and told. Else of those whose policy has `count_denials`, without their windows. */
+  readonly record?: boolean | undefined;
 }
 
-export type PeekOptions = Pick<TakeOptions, "deadlineMs">;
+export type PeekOptions = Pick<TakeOptions, "deadlineMs" | "record">;
+
+/** Whether a record is kept of a limit. */
+export function isRecorded({ limit }: Pick<ResolvedLimit, "limit">, record: boolean | undefined): boolean {
+  return record === true || limit.policy.countDenials;
+}
 
 /** How one window of a counter stands, for people. */
 export interface WindowReading {
@@ -86,7 +110,7 @@ export interface WindowReading {
  * Where counters live. Every store keeps these promises, and `counterStoreContract` (in `sluice/testing`) holds it to
  * them.
  *
- * - `take` is atomic: all limits of a group are charged, or none is. A denial changes nothing, but for `block_for`.
+ * - `take` is atomic: all limits of a group are charged, or none is. A denial changes nothing, but for `block_for` and records.
  * - `peek` is `take` without the charge, and changes nothing at all.
  * - `give` undoes a take, once. It is void when the receipt's moment has passed, or the counter was reset or lost
  *   since, so that a late give-back never admits more than the limit allows. What gave anything back forgets its request id.
@@ -96,7 +120,10 @@ export interface WindowReading {
  *   less, or nothing where the counter was emptied.
  * - `block` denies these subjects from now on, for so long, by each of the limits that is `blockable`; others are left as
  *   they are. It never shortens a block that lasts, credits do not touch it, and `reset` lifts it.
- * - `reset` forgets the counters of these limits and subjects, and their blocks.
+ * - `reset` forgets the counters of these limits and subjects, their blocks and their records.
+ * - A record (`LimitRecord`) is kept of limits whose policy counts denials, and of every limit of a take that asks for it: an
+ *   allowance writes it, and a denial does for the limits that deny. It may be forgotten when the counter is idle.
+ * - `forget` is `reset` as far as this process holds anything of them, without asking a server. Absent: it holds nothing.
  * - `read` tells how each window stands.
  *
  * A store answers at once where it can (`local`), else with a promise. One that cannot answer rejects with
@@ -107,6 +134,8 @@ export interface CounterStore {
   readonly local: boolean;
   /** Whether this store decides by leases where it can. Absent: it does not. */
   readonly leases?: boolean | undefined;
+  /** Whether this store reports its outages, by a warning or to a listener, so that callers need not. Absent: false. */
+  readonly reportsOutages?: boolean | undefined;
   /**
    * `take` for the commonest request, one limit with one window of arrival times and nothing asked beside, without the lists that
    * several need. What is answered at once is one object used again and again, good until the next call. What is answered later
@@ -127,6 +156,7 @@ export interface CounterStore {
   /** `forMs` is whole: 1 ms … 30 days. */
   block(limits: readonly ResolvedLimit[], forMs: number): void | Promise<void>;
   reset(limits: readonly ResolvedLimit[]): void | Promise<void>;
+  forget?(limits: readonly ResolvedLimit[]): void;
   read(limit: ResolvedLimit): readonly WindowReading[] | Promise<readonly WindowReading[]>;
   close(): void | Promise<void>;
 }

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ManualClock } from "../clock.ts";
 import { createLimiter } from "../create-limiter.ts";
-import type { CompiledLimit } from "../match/compiled.ts";
+import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import type { Algorithm } from "../policy/policy.ts";
 import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
 import { MemoryCounters, type MemoryCountersOptions } from "./memory-counters.ts";

@@ -1,15 +1,17 @@
+import { aClock, anObject, checkOptions, numberFrom, type OptionForms } from "../check-options.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { HotKeys } from "../hot-keys/hot-keys.ts";
-import { allowanceOf, epochOf, isLeasable } from "../leases/allowance.ts";
-import { checkLeaseAsk } from "../leases/check-lease-ask.ts";
-import { LeaseLedgers } from "../leases/lease-ledgers.ts";
-import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
+import { allowanceOf, epochOf, isLeasable } from "./allowance.ts";
+import { checkLeaseAsk } from "./check-lease-ask.ts";
 import { CounterOwners } from "./counter-owners.ts";
 import type {
   CentralCounters,
   LeaseAnswer,
   LeaseAsk,
+  LimitRecord,
   OneOutcome,
+  PeekOptions,
   Receipt,
   ResolvedLimit,
   SettledGrant,
@@ -17,10 +19,13 @@ import type {
   TakeOptions,
   WindowReading,
 } from "./counter-store.ts";
+import { isRecorded } from "./counter-store.ts";
 import { CounterBudget, CounterTable } from "./counter-table.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { type Hash64, hashText } from "./hash.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
+import { LeaseLedgers } from "./lease-ledgers.ts";
+import { LimitRecords } from "./limit-records.ts";
 import { createOneOutcome } from "./one-outcome.ts";
 import { Receipts, type TakenWindow } from "./receipts.ts";
 import { SteadyClock } from "./steady-clock.ts";
@@ -39,6 +44,14 @@ export interface MemoryCountersOptions {
   /** Hears of every decision; made with the same clock. Absent: nobody does. */
   readonly hotKeys?: HotKeys | undefined;
 }
+
+const optionForms: OptionForms<MemoryCountersOptions> = {
+  clock: aClock,
+  maxCounters: numberFrom(0),
+  maxBytes: numberFrom(0),
+  maxIds: numberFrom(0),
+  hotKeys: anObject,
+};
 
 export interface MemoryCountersStats {
   readonly counters: number;
@@ -72,6 +85,8 @@ export class MemoryCounters implements CentralCounters {
   readonly #windows: WindowCounters;
   /** Until when limits are blocked, by a denial (`block_for`) or by `block`. */
   readonly #blocks: CounterTable;
+  /** What is recorded of limits. There from the first record. */
+  #records: LimitRecords | undefined;
   readonly #ids: ExpiringMap<Remembered>;
   readonly #receipts: Receipts;
   readonly #ledgers: LeaseLedgers;
@@ -82,6 +97,7 @@ export class MemoryCounters implements CentralCounters {
   #one: OneOutcome | undefined;
 
   constructor(options: MemoryCountersOptions = {}) {
+    checkOptions(options, optionForms, { name: "MemoryCounters", code: "invalid_request" });
     this.#clock = new SteadyClock(options.clock ?? systemClock);
     this.#budget = new CounterBudget(options.maxCounters ?? 4_000_000, options.maxBytes ?? 256 * 1024 * 1024);
     this.#owners = new CounterOwners((owner) => this.#budget.heldBy(owner));
@@ -129,6 +145,7 @@ export class MemoryCounters implements CentralCounters {
       outcomes: outcomesOf(limits, plan, true),
       receipt: windows === undefined || windows.length === 0 ? undefined : this.#receipts.create(windows, id, nowMs),
       replayed: false,
+      records: this.#record(limits, plan, options?.record, nowMs),
     };
     if (id !== undefined && taken) {
       hashText(options?.fingerprint ?? "", this.#subject);
@@ -160,10 +177,11 @@ export class MemoryCounters implements CentralCounters {
     return one;
   }
 
-  peek(limits: readonly ResolvedLimit[]): TakeAnswer {
+  peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer {
     const nowMs = this.#clock.now();
     const outcomes = outcomesOf(limits, this.#plan(limits, nowMs), false);
-    return { taken: false, atMs: this.#clock.originMs + nowMs, outcomes, receipt: undefined, replayed: false };
+    const records = this.#record(limits, undefined, options?.record, nowMs);
+    return { taken: false, atMs: this.#clock.originMs + nowMs, outcomes, receipt: undefined, replayed: false, records };
   }
 
   give(receipt: Receipt): boolean {
@@ -202,6 +220,10 @@ export class MemoryCounters implements CentralCounters {
     }
   }
 
+  forget(limits: readonly ResolvedLimit[]): void {
+    this.reset(limits);
+  }
+
   reset(limits: readonly ResolvedLimit[]): void {
     for (const { subject, windows, limit } of limits) {
       hashText(subject, this.#subject);
@@ -213,11 +235,15 @@ export class MemoryCounters implements CentralCounters {
       }
       const blockAt = this.#findBlock(limit);
       if (blockAt >= 0) this.#blocks.delete(blockAt);
+      this.#records?.forget(this.#subject.lo ^ limit.hashLo, this.#subject.hi ^ limit.hashHi);
     }
   }
 
-  read({ subject, windows, cost }: ResolvedLimit): readonly WindowReading[] {
-    const nowMs = this.#clock.now();
+  read(limit: ResolvedLimit): readonly WindowReading[] {
+    return this.#read(limit, this.#clock.now());
+  }
+
+  #read({ subject, windows, cost }: ResolvedLimit, nowMs: number): readonly WindowReading[] {
     const { originMs } = this.#clock;
     hashText(subject, this.#subject);
     return windows.map((window) => {
@@ -317,6 +343,34 @@ export class MemoryCounters implements CentralCounters {
     }
   }
 
+  /** What is recorded of each limit; after noting how it was decided, where there is a plan. Undefined where nothing is of any. */
+  #record(
+    limits: readonly ResolvedLimit[],
+    plan: MemoryPlan | undefined,
+    record: boolean | undefined,
+    nowMs: number,
+  ): readonly (LimitRecord | undefined)[] | undefined {
+    let recorded: (LimitRecord | undefined)[] | undefined;
+    for (let i = 0; i < limits.length; i++) {
+      const asked = limits[i]!;
+      if (!isRecorded(asked, record)) continue;
+      recorded ??= limits.map(() => undefined);
+      this.#records ??= new LimitRecords();
+      hashText(asked.subject, this.#subject);
+      const lo = this.#subject.lo ^ asked.limit.hashLo;
+      const hi = this.#subject.hi ^ asked.limit.hashHi;
+      const decided = plan && whatDecided(plan, asked.group, i);
+      if (decided !== undefined) this.#records.note(lo, hi, asked, decided, nowMs);
+      const { denied, updatedMs } = this.#records.read(lo, hi, nowMs);
+      recorded[i] = {
+        denied,
+        updatedMs: updatedMs === undefined ? undefined : this.#clock.originMs + updatedMs,
+        windows: record === true ? this.#read(asked, nowMs) : [],
+      };
+    }
+    return recorded;
+  }
+
   /** The hash of a window's counter for the subject that was hashed last. */
   #lo(window: CompiledWindow): number {
     return this.#subject.lo ^ window.hashLo;
@@ -350,6 +404,7 @@ export class MemoryCounters implements CentralCounters {
           hi,
           at,
           placed: false,
+          reserved: undefined,
           verdict,
           blockedMs,
           newlyBlockedMs: 0,
@@ -375,11 +430,17 @@ export class MemoryCounters implements CentralCounters {
    * policy that fails closed is not given any. False where all of them were there.
    */
   #makeRoom(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number): boolean {
-    const { steps } = plan;
+    const { steps, refused } = plan;
+    if (refused.has(0)) return false;
     const takes = ({ limit, window }: PlanStep): boolean => window.charges && isTaken(plan, limits[limit]!.group);
-    if (!steps.some((step) => step.at < 0 && takes(step))) return false;
-    // One counter of this request does not make room for another.
-    for (const step of steps) if (step.at >= 0) this.#windows.hold(step.window, step.at);
+    // A shadow limit that refuses may need room for its block.
+    if (refused.size === 0 && !steps.some((step) => step.at < 0 && takes(step))) return false;
+    // One counter of this request does not make room for another, although an idle one may.
+    for (const step of steps) {
+      if (step.at < 0) continue;
+      if (takes(step)) step.reserved = this.#windows.reserve(step.window, step.at);
+      else this.#windows.hold(step.window, step.at);
+    }
     let closed = false;
     for (const step of steps) {
       if (closed || step.at >= 0 || !takes(step)) continue;
@@ -389,8 +450,9 @@ export class MemoryCounters implements CentralCounters {
       const { limit, group } = limits[step.limit]!;
       closed = !step.placed && group === 0 && limit.policy.onFailure === "closed";
     }
-    for (const { window, lo, hi, at, verdict, placed } of steps) {
-      if (at >= 0) this.#windows.letGo(window, lo, hi, verdict);
+    // What is reserved stays so until it is taken from, unless nothing is taken.
+    for (const { window, lo, hi, at, verdict, placed, reserved } of steps) {
+      if (at >= 0 && (closed || reserved === undefined)) this.#windows.letGo(window, lo, hi, verdict, reserved);
       else if (closed && placed) this.#windows.forget(window, lo, hi);
     }
     if (closed) throw noRoom();
@@ -401,21 +463,29 @@ export class MemoryCounters implements CentralCounters {
   #carryOut(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number, taken: TakenWindow[] | undefined): void {
     // Placing a counter may move others: what was found before the first one is looked up again after it.
     let foundHolds = !this.#makeRoom(limits, plan, nowMs);
-    for (const step of plan.steps) {
-      const { limit, group, subject, cost } = limits[step.limit]!;
-      const { window, lo, hi, verdict } = step;
-      const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
-      if (!isTaken(plan, group)) {
+    // Before anything is taken: a block may need the room of another counter, which must not be one of this request's.
+    if (plan.refused.size > 0) {
+      for (const step of plan.steps) {
+        const { limit, group, subject } = limits[step.limit]!;
+        if (isTaken(plan, group)) continue;
+        const { window, lo, hi, verdict } = step;
+        const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
         this.#windows.bringBack(window, at, nowMs);
         if (at >= 0 && verdict.fits === "later") this.#windows.hold(window, at);
         // Under a denial of what is enforced, shadow groups see nothing.
         if (limit.blockForMs > 0 && (group === 0 || !plan.refused.has(0))) {
           if (this.#block(limit, subject, step, nowMs)) foundHolds = false;
         }
-      } else if (window.charges && at >= 0) {
-        this.#windows.take(window, at, verdict, cost, nowMs);
-        taken?.push({ window, lo, hi, cost, takenMs: nowMs, word0: verdict.word0 });
       }
+    }
+    for (const step of plan.steps) {
+      const { group, cost } = limits[step.limit]!;
+      const { window, lo, hi, verdict } = step;
+      if (!window.charges || !isTaken(plan, group)) continue;
+      const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
+      if (at < 0) continue;
+      this.#windows.take(window, at, verdict, cost, nowMs);
+      taken?.push({ window, lo, hi, cost, takenMs: nowMs, word0: verdict.word0 });
     }
     this.#windows.trimLogs(nowMs);
   }
@@ -459,9 +529,18 @@ interface PlanStep extends LookedAt {
   readonly at: number;
   /** There was none, and now there is. */
   placed: boolean;
+  /** Its word 0, where the counter is reserved for this request until it is taken from. */
+  reserved: number | undefined;
 }
 
 type MemoryPlan = TakePlan<PlanStep>;
+
+/** What a limit has to do with the decision; undefined where others denied, or it is in shadow and did not see it. */
+function whatDecided(plan: MemoryPlan, group: number, index: number): "allowed" | "denied" | undefined {
+  if (isTaken(plan, group)) return "allowed";
+  if (group !== 0 && plan.refused.has(0)) return undefined;
+  return plan.steps.some((step) => step.limit === index && !fits(step)) ? "denied" : undefined;
+}
 
 /** A request id that was taken: what it is bound to, by its hash, and the answer. */
 interface Remembered {

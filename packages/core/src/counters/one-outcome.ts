@@ -1,4 +1,4 @@
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import type { OneAsker, OneOutcome, TakeAnswer } from "./counter-store.ts";
 
 /** An outcome to be written into, again and again: for now, one that fits. */
@@ -9,6 +9,7 @@ export function createOneOutcome(window: CompiledWindow): OneOutcome {
     remaining: 0,
     retryAfterMs: 0,
     resetAfterMs: 0,
+    moreAfterMs: 0,
     queuePosition: 0,
     queueDelayMs: 0,
     atMs: 0,

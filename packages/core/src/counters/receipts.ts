@@ -1,4 +1,4 @@
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 
 /** What a window's take left behind, so that it can be undone. */

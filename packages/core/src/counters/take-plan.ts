@@ -1,5 +1,5 @@
 import type { WindowVerdict } from "../algorithms/window-verdict.ts";
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import type { LimitOutcome, ResolvedLimit } from "./counter-store.ts";
 
 /** One window of one limit, looked at and not yet taken. */
@@ -44,13 +44,20 @@ export function outcomesOf(
     let speaking = steps[next++]!;
     let { newlyBlockedMs } = speaking;
     let remaining = remainingIn(speaking, charged);
+    let moreAfterMs = moreIn(speaking, charged);
     for (; next < steps.length && steps[next]!.limit === i; next++) {
       const step = steps[next]!;
       newlyBlockedMs = Math.max(newlyBlockedMs, step.newlyBlockedMs);
-      remaining = Math.min(remaining, remainingIn(step, charged));
+      const left = remainingIn(step, charged);
+      // The least of all grows when every window that has no more than that does.
+      if (left === remaining) moreAfterMs = Math.max(moreAfterMs, moreIn(step, charged));
+      else if (left < remaining) {
+        remaining = left;
+        moreAfterMs = moreIn(step, charged);
+      }
       if (limitsMore(step, speaking)) speaking = step;
     }
-    outcomes.push(new SpokenOutcome(speaking, remaining, newlyBlockedMs, charged));
+    outcomes.push(new SpokenOutcome(speaking, remaining, moreAfterMs, newlyBlockedMs, charged));
   }
   return outcomes;
 }
@@ -63,10 +70,11 @@ class SpokenOutcome implements LimitOutcome {
   readonly windowRemaining: number;
   readonly retryAfterMs: number;
   readonly resetAfterMs: number;
+  readonly moreAfterMs: number;
   readonly queuePosition: number;
   readonly queueDelayMs: number;
 
-  constructor(speaking: LookedAt, remaining: number, newlyBlockedMs: number, charged: boolean) {
+  constructor(speaking: LookedAt, remaining: number, moreAfterMs: number, newlyBlockedMs: number, charged: boolean) {
     const { window, verdict, blockedMs } = speaking;
     this.fits = verdict.fits === "never" ? "never" : blockedMs > 0 ? "blocked" : verdict.fits;
     this.window = window;
@@ -74,6 +82,10 @@ class SpokenOutcome implements LimitOutcome {
     this.windowRemaining = remainingIn(speaking, charged);
     this.retryAfterMs = Math.max(verdict.retryAfterMs, blockedMs, newlyBlockedMs);
     this.resetAfterMs = charged ? verdict.resetAfterTakeMs : verdict.resetAfterMs;
+    this.moreAfterMs =
+      this.fits === "later" || this.fits === "blocked"
+        ? this.retryAfterMs
+        : Math.max(blockedMs > 0 && remaining > 0 ? 0 : moreAfterMs, blockedMs);
     this.queuePosition = verdict.queuePosition;
     this.queueDelayMs = verdict.queueDelayMs;
   }
@@ -81,6 +93,10 @@ class SpokenOutcome implements LimitOutcome {
 
 function remainingIn({ verdict }: LookedAt, charged: boolean): number {
   return charged ? verdict.remainingAfter : verdict.remaining;
+}
+
+function moreIn({ verdict }: LookedAt, charged: boolean): number {
+  return charged ? verdict.moreAfterTakeMs : verdict.moreAfterMs;
 }
 
 /** For a denial the window with the longer wait speaks, for an allowance the one with the smaller share left. */

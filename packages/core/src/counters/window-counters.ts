@@ -19,7 +19,7 @@ import {
 } from "../algorithms/sliding.ts";
 import { decideLog, SlidingLog } from "../algorithms/sliding-log.ts";
 import type { WindowVerdict } from "../algorithms/window-verdict.ts";
-import type { CompiledWindow, CounterKind } from "../match/compiled.ts";
+import type { CompiledWindow, CounterKind } from "../limits/compiled-limit.ts";
 import type { CounterOwners } from "./counter-owners.ts";
 import { type CounterBudget, CounterTable } from "./counter-table.ts";
 import type { Credited, OutstandingWindow } from "./receipts.ts";
@@ -107,11 +107,25 @@ export class WindowCounters {
     this.#tableOf(window.kind).setLeft(at, 0);
   }
 
-  /** Undoes `hold`. */
-  letGo(window: CompiledWindow, lo: number, hi: number, verdict: WindowVerdict): void {
+  /**
+   * Keeps a counter from being dropped even if it is idle, until it is taken from. Answers its word 0, which `letGo` needs if
+   * it is not.
+   */
+  reserve(window: CompiledWindow, at: number): number {
+    this.hold(window, at);
+    const { numbers } = this.#tableOf(window.kind);
+    const word0 = numbers[at]!;
+    numbers[at] = Number.POSITIVE_INFINITY;
+    return word0;
+  }
+
+  /** Undoes `hold`, or `reserve` if its `word0` is given. */
+  letGo(window: CompiledWindow, lo: number, hi: number, verdict: WindowVerdict, word0?: number): void {
     const table = this.#tableOf(window.kind);
     const at = table.find(lo, hi);
-    if (at >= 0) table.setLeft(at, verdict.remaining / window.capacity);
+    if (at < 0) return;
+    table.setLeft(at, verdict.remaining / window.capacity);
+    if (word0 !== undefined) table.numbers[at] = word0;
   }
 
   /** Takes what a verdict found to fit, from a counter that was found or placed. */

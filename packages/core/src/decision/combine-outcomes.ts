@@ -1,5 +1,5 @@
-import type { Fit, LimitOutcome, ResolvedLimit } from "../counters/counter-store.ts";
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { Fit, LimitOutcome, LimitRecord, ResolvedLimit } from "../counters/counter-store.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import type { DecisionReason, LimitDecision, ShadowDenial } from "./decision.ts";
 
 /**
@@ -9,13 +9,13 @@ import type { DecisionReason, LimitDecision, ShadowDenial } from "./decision.ts"
 export function findSpeaking(
   limits: readonly ResolvedLimit[],
   outcomes: readonly LimitOutcome[],
-): { readonly limit: ResolvedLimit; readonly outcome: LimitOutcome } | undefined {
+): { readonly limit: ResolvedLimit; readonly outcome: LimitOutcome; readonly index: number } | undefined {
   let speaking = -1;
   for (let i = 0; i < limits.length; i++) {
     if (limits[i]!.group !== 0) continue;
     if (speaking < 0 || saysMore(outcomes[i]!, outcomes[speaking]!)) speaking = i;
   }
-  return speaking < 0 ? undefined : { limit: limits[speaking]!, outcome: outcomes[speaking]! };
+  return speaking < 0 ? undefined : { limit: limits[speaking]!, outcome: outcomes[speaking]!, index: speaking };
 }
 
 function saysMore(one: LimitOutcome, other: LimitOutcome): boolean {
@@ -50,7 +50,16 @@ export function retryAfterOf(outcome: Pick<LimitOutcome, "fits" | "retryAfterMs"
   return outcome.fits === "now" || outcome.fits === "never" ? undefined : outcome.retryAfterMs;
 }
 
-export function limitDecision(resolved: ResolvedLimit, outcome: LimitOutcome): LimitDecision {
+/** Where a denial says when to retry, that is what matters. */
+export function moreAfterOf({ fits, moreAfterMs }: Pick<LimitOutcome, "fits" | "moreAfterMs">): number | undefined {
+  return (fits === "now" || fits === "never") && moreAfterMs !== Number.POSITIVE_INFINITY ? moreAfterMs : undefined;
+}
+
+export function limitDecision(
+  resolved: ResolvedLimit,
+  outcome: LimitOutcome,
+  record: LimitRecord | undefined,
+): LimitDecision {
   const { limit, cost, subject, group } = resolved;
   const { window, fits } = outcome;
   return {
@@ -70,6 +79,7 @@ export function limitDecision(resolved: ResolvedLimit, outcome: LimitOutcome): L
     resetAfterMs: outcome.resetAfterMs,
     queue: queueOf(window, outcome),
     shadow: group !== 0,
+    ...(record !== undefined && { record }),
   };
 }
 

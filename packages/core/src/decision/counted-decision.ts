@@ -1,6 +1,6 @@
 import type { LimitOutcome } from "../counters/counter-store.ts";
-import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
-import { queueOf, reasonOf, retryAfterOf } from "./combine-outcomes.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
+import { moreAfterOf, queueOf, reasonOf, retryAfterOf } from "./combine-outcomes.ts";
 import type { Decision, ShadowDenial } from "./decision.ts";
 
 type Standing = Pick<Decision, "state" | "denyCount">;
@@ -43,6 +43,7 @@ function fill(
   this.retryAfterMs = retryAfterOf(outcome);
   this.resetAfterMs = resetAfterMs;
   this.resetAtMs = findResetAt(window, atMs, resetAfterMs);
+  this.moreAfterMs = moreAfterOf(outcome);
   this.queue = queueOf(window, outcome);
   this.state = standing.state;
   this.denyCount = standing.denyCount;

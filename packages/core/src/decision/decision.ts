@@ -1,4 +1,4 @@
-import type { Receipt } from "../counters/counter-store.ts";
+import type { LimitRecord, Receipt } from "../counters/counter-store.ts";
 import type { StoreUnavailableReason } from "../counters/store-unavailable.ts";
 import type { Algorithm, Window } from "../policy/policy.ts";
 
@@ -55,6 +55,8 @@ export interface LimitDecision {
   readonly queue: QueuePlace | undefined;
   /** Decided and reported, never denied. */
   readonly shadow: boolean;
+  /** Every window of the limit and what is recorded of it, where `record` asked for it. */
+  readonly record?: LimitRecord | undefined;
 }
 
 /** A denial that was not carried out, because its policy is in shadow mode. */
@@ -103,9 +105,14 @@ export interface Decision {
   readonly resetAfterMs: number | undefined;
   /** Epoch milliseconds of the same moment. */
   readonly resetAtMs: number | undefined;
+  /**
+   * First whole millisecond at which `limitRemaining` has grown if nothing else comes. Undefined where no more ever comes: the limit is
+   * full, or does not refill; and for a denial that says when to retry.
+   */
+  readonly moreAfterMs: number | undefined;
   readonly queue: QueuePlace | undefined;
   readonly state: SubjectState;
-  /** Cost denied to this subject in a row, as this node saw it. */
+  /** Cost denied to this subject in a row: by all nodes where the policy has `count_denials`, else as this node saw it. */
   readonly denyCount: number;
   /** The same request id was decided before; this is that decision, and nothing was charged again. */
   readonly replayed: boolean;

@@ -1,5 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { ManualClock } from "../clock.ts";
+import { createLimiter } from "../create-limiter.ts";
 import type { Window } from "../policy/policy.ts";
 import type { Decision, LimitDecision } from "./decision.ts";
 import { type HeaderGeneration, headerGenerations, nameLimits, renderHeaders } from "./render-headers.ts";
@@ -21,6 +23,7 @@ const allowed: Decision = {
   retryAfterMs: undefined,
   resetAfterMs: 29_400,
   resetAtMs: 1_700_000_029_400,
+  moreAfterMs: 400,
   queue: undefined,
   state: "normal",
   denyCount: 0,
@@ -42,6 +45,7 @@ const denied: Decision = {
   retryAfterMs: 600,
   resetAfterMs: 60_000,
   resetAtMs: 1_700_000_060_000,
+  moreAfterMs: undefined,
   state: "throttled",
   denyCount: 1,
 };
@@ -59,6 +63,7 @@ const withoutLimit: Decision = {
   used: undefined,
   resetAfterMs: undefined,
   resetAtMs: undefined,
+  moreAfterMs: undefined,
 };
 
 const limitDecision = (fields: Partial<LimitDecision>): LimitDecision => ({
@@ -139,7 +144,7 @@ describe("the draft generations", () => {
   it("are named items in draft 11", () => {
     expect(render(allowed, "draft11")).toEqual({
       "RateLimit-Policy": '"api.read/tenant";q=100;w=60',
-      RateLimit: '"api.read/tenant";r=50;t=30',
+      RateLimit: '"api.read/tenant";r=50;t=1',
     });
   });
 
@@ -167,7 +172,12 @@ describe("the draft generations", () => {
   });
 
   it("leave the effective window of a one-off quota out", () => {
-    const once = { ...allowed, window: { ...perMinute, per: { kind: "never" } }, resetAfterMs: Infinity } as Decision;
+    const once = {
+      ...allowed,
+      window: { ...perMinute, per: { kind: "never" } },
+      resetAfterMs: Infinity,
+      moreAfterMs: undefined,
+    } as Decision;
     expect(render(once, "draft11").RateLimit).toBe('"api.read/tenant";r=50');
     expect(render(once, "draft7").RateLimit).toBe("limit=100, remaining=50");
     expect(render(once, "draft6")).not.toHaveProperty("RateLimit-Reset");
@@ -201,6 +211,63 @@ describe("the draft generations", () => {
   });
 });
 
+describe("one name means one policy", () => {
+  const headersOf = (limits: readonly unknown[], costs: readonly number[]): Record<string, string>[] => {
+    const clock = new ManualClock(1_750_000_000_000);
+    const limiter = createLimiter({ clock, policies: { policies: [{ id: "api", limits }] } });
+    return costs.map((cost) => {
+      clock.advance(700);
+      return renderHeaders(limiter.checkSync({ dimensions: { user: "u" }, cost }), { generations: ["draft11"] });
+    });
+  };
+
+  it("also where a limit has several windows: each has a name of its own", () => {
+    const [first, , third] = headersOf([{ by: ["user"], windows: ["3/s", "5/m"] }], [1, 1, 1, 1]);
+    expect(first).toEqual({ "RateLimit-Policy": '"api/user/1s";q=3;w=1', RateLimit: '"api/user/1s";r=2;t=1' });
+    expect(third).toEqual({ "RateLimit-Policy": '"api/user/1m";q=5;w=60', RateLimit: '"api/user/1m";r=2;t=11' });
+  });
+
+  it("also where two limits have the same scope, and windows of the same length", () => {
+    const limits = [
+      { by: ["user"], windows: ["60/m burst 5"] },
+      { by: ["user"], algorithm: "fixed_window", windows: ["6/m"] },
+    ];
+    const names = headersOf(limits, [1, 1, 1, 1, 1]).map((headers) => headers["RateLimit-Policy"]);
+    expect(new Set(names)).toEqual(new Set(['"api/user/1m";q=5;w=5', '"api/user/1m#2";q=6;w=60']));
+  });
+
+  it("names a window as the policy does, and one that is alone by policy and scope", () => {
+    const named = [{ by: ["user"], windows: [{ limit: 3, per: "1s", name: "peak" }, "5/m"] }];
+    expect(headersOf(named, [1])[0]?.RateLimit).toMatch(/^"api\/user\/peak";/);
+    expect(headersOf([{ by: ["user"], windows: ["5/m"] }], [1])[0]?.RateLimit).toMatch(/^"api\/user";/);
+  });
+
+  it("for random limits, over whole conversations", () => {
+    const window = fc
+      .record({ limit: fc.integer({ min: 1, max: 9 }), per: fc.constantFrom("s", "7s", "m") })
+      .map(({ limit, per }) => `${limit}/${per}`);
+    const limit = fc.record({
+      by: fc.constantFrom(["user"], ["tenant"]),
+      algorithm: fc.constantFrom("gcra", "fixed_window", "sliding_window"),
+      windows: fc.array(window, { minLength: 1, maxLength: 3 }),
+    });
+    const costs = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 12 });
+    const keyOf = ({ by, algorithm }: { by: readonly string[]; algorithm: string }): string => `${by} ${algorithm}`;
+    const limits = fc.uniqueArray(limit, { minLength: 1, maxLength: 4, selector: keyOf });
+    fc.assert(
+      fc.property(limits, costs, (given, asked) => {
+        const quotas = new Map<string, string>();
+        for (const headers of headersOf(given, asked)) {
+          const [, name = "", quota = ""] = /^("[^"]*")(.*)$/.exec(headers["RateLimit-Policy"] ?? "") ?? [];
+          expect(quotas.get(name) ?? quota, name).toBe(quota);
+          quotas.set(name, quota);
+          expect(headers.RateLimit?.startsWith(`${name};r=`)).toBe(true);
+        }
+      }),
+    );
+  });
+});
+
 describe("decisions with details", () => {
   const hourly: Window = { limit: 1000, per: { kind: "ms", ms: 3_600_000 }, burst: 1000 };
   const limits = [
@@ -214,10 +281,10 @@ describe("decisions with details", () => {
     expect(render({ ...allowed, limits }, "draft11")).toEqual({
       "RateLimit-Policy":
         '"api.read/tenant,user";q=1000;w=3600, "api.read/tenant";q=100;w=60, "api.read/tenant#2";q=100;w=60',
-      RateLimit: '"api.read/tenant";r=50;t=30',
+      RateLimit: '"api.read/tenant";r=50;t=1',
     });
     expect(render({ ...allowed, limits, limitRemaining: 70, used: 30 }, "draft11").RateLimit).toBe(
-      '"api.read/tenant#2";r=70;t=30',
+      '"api.read/tenant#2";r=70;t=1',
     );
     expect(render({ ...allowed, limits }, "draft7")["RateLimit-Policy"]).toBe("1000;w=3600, 100;w=60, 100;w=60");
   });
@@ -242,7 +309,7 @@ describe("decisions with details", () => {
   it("still name the limit that speaks where the details do not have it", () => {
     const headers = render({ ...allowed, limits: [limitDecision({ scope: "ip" })] }, "draft11");
     expect(headers["RateLimit-Policy"]).toBe('"api.read/ip";q=100;w=60, "api.read/tenant";q=100;w=60');
-    expect(headers.RateLimit).toBe('"api.read/tenant";r=50;t=30');
+    expect(headers.RateLimit).toBe('"api.read/tenant";r=50;t=1');
   });
 });
 
@@ -343,7 +410,7 @@ describe("values that are not as they should be", () => {
 
   it("quote what structured fields want quoted", () => {
     expect(render({ ...allowed, policy: 'a"b\\c', scope: "größe" }, "draft11").RateLimit).toBe(
-      '"a\\"b\\\\c/gr%C3%B6%C3%9Fe";r=50;t=30',
+      '"a\\"b\\\\c/gr%C3%B6%C3%9Fe";r=50;t=1',
     );
   });
 
@@ -362,7 +429,7 @@ describe("values that are not as they should be", () => {
             expect(value).toMatch(/^[\x20-\x7e]{0,400}$/);
           }
         }
-        expect(render(decision, "draft11").RateLimit).toMatch(/^"([^"\\]|\\["\\])*";r=50;t=30$/);
+        expect(render(decision, "draft11").RateLimit).toMatch(/^"([^"\\]|\\["\\])*";r=50;t=1$/);
       }),
     );
   });

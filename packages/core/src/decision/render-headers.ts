@@ -1,4 +1,5 @@
 import type { Window } from "../policy/policy.ts";
+import { windowLabel } from "../policy/window-label.ts";
 import type { Decision, LimitDecision } from "./decision.ts";
 import { findWaitMs, outageRetrySeconds, retryAfterSeconds, waitSeconds } from "./retry-after.ts";
 
@@ -47,7 +48,10 @@ const lowerNames = Object.fromEntries(
 
 /** A limit under the name that it has in header fields and problem bodies. */
 export interface NamedLimit {
-  /** `<policy>/<scope>`, printable ASCII, unique within the decision. */
+  /**
+   * `<policy>/<scope>`, and `/<window>` where windows share that: printable ASCII, unique within the decision, and the same for one
+   * window in every decision.
+   */
   readonly name: string;
   readonly window: Window;
   /** The most the window ever holds. */
@@ -76,14 +80,15 @@ export function renderHeaders(decision: Decision, options: RenderHeadersOptions 
   }
 
   const { generations = defaultGenerations, brief = false } = options;
-  const untilMore = secondsUntilMore(decision, waitMs);
+  const untilReset = secondsUntil(waitMs, decision.resetAfterMs, 0);
   if (generations.includes("legacy")) {
     renderLegacy(headers, names, decision);
     if (!(brief && decision.allowed && generations.includes("draft11"))) renderNames(headers, names, decision);
   }
-  if (generations.includes("draft6")) renderDraft6(headers, names, decision, untilMore);
-  if (generations.includes("draft11")) renderDraft11(headers, names, decision, untilMore);
-  else if (generations.includes("draft7")) renderDraft7(headers, names, decision, untilMore);
+  if (generations.includes("draft6")) renderDraft6(headers, names, decision, untilReset);
+  if (generations.includes("draft11"))
+    renderDraft11(headers, names, decision, secondsUntil(waitMs, decision.moreAfterMs, 1));
+  else if (generations.includes("draft7")) renderDraft7(headers, names, decision, untilReset);
   return headers;
 }
 
@@ -119,24 +124,24 @@ function renderDraft6(
   headers: Record<string, string>,
   names: FieldNames,
   decision: Decision,
-  untilMore: number | undefined,
+  untilReset: number | undefined,
 ): void {
   const { limit, remaining } = decision;
   if (limit === undefined || remaining === undefined) return;
   headers[names.draft6Limit] = wholeNumber(limit);
   headers[names.draft6Remaining] = wholeNumber(remaining);
-  if (untilMore !== undefined) headers[names.draft6Reset] = String(untilMore);
+  if (untilReset !== undefined) headers[names.draft6Reset] = String(untilReset);
 }
 
 function renderDraft7(
   headers: Record<string, string>,
   names: FieldNames,
   decision: Decision,
-  untilMore: number | undefined,
+  untilReset: number | undefined,
 ): void {
   const { limit, remaining } = decision;
   if (limit === undefined || remaining === undefined) return;
-  const reset = untilMore === undefined ? "" : `, reset=${untilMore}`;
+  const reset = untilReset === undefined ? "" : `, reset=${untilReset}`;
   headers[names.rateLimit] = `limit=${wholeNumber(limit)}, remaining=${wholeNumber(remaining)}${reset}`;
   // This generation knows no policy without a window.
   const policies = nameLimits(decision)
@@ -226,10 +231,17 @@ export function nameLimits(decision: Decision): readonly NamedLimit[] {
 
   const names = new Set<string>();
   return listed.map((one) => {
-    const name = findFreeName(names, printableText(`${one.policy}/${one.scope}`));
+    const name = findFreeName(names, nameOf(one));
     names.add(name);
     return { name, window: one.window, limit: one.limit, allowed: one.allowed, speaks: one === speaker };
   });
+}
+
+/** The window's label is never cut off: it is what tells two names apart. */
+function nameOf({ policy, scope, window }: TellingFields): string {
+  const label = windowLabel(window);
+  const name = printableText(`${policy}/${scope}`);
+  return label === undefined ? name : `${name}/${printableText(label)}`;
 }
 
 type TellingFields = Pick<LimitDecision, "policy" | "scope" | "window" | "limit" | "allowed">;
@@ -256,12 +268,14 @@ function isOutage({ reason, degraded }: Decision): boolean {
   return reason === "degraded" && degraded !== "kill_switch";
 }
 
-/** Seconds until there is more than `remaining`: `reset` and `t` of the drafts. For a denial, until the same request passes. */
-function secondsUntilMore(decision: Decision, waitMs: number | undefined): number | undefined {
+/**
+ * Seconds for `reset` and `t` of the drafts. For a denial, until the same request passes. Else `reset` of drafts 6 and 7 is when the
+ * counter is as good as new, and `t` of draft 11 when more than `r` is available.
+ */
+function secondsUntil(waitMs: number | undefined, afterMs: number | undefined, least: number): number | undefined {
   if (waitMs !== undefined) return waitSeconds(waitMs);
-  const { resetAfterMs } = decision;
-  if (resetAfterMs === undefined || !Number.isFinite(resetAfterMs)) return undefined;
-  return Math.max(0, Math.ceil(resetAfterMs / 1000));
+  if (afterMs === undefined || !Number.isFinite(afterMs)) return undefined;
+  return Math.min(maxInteger, Math.max(least, Math.ceil(afterMs / 1000)));
 }
 
 /** When the counter is as good as new, and never before a denied request passes. */

@@ -18,6 +18,7 @@ const denied: Decision = {
   remaining: 3,
   limitRemaining: 3,
   used: 97,
+  moreAfterMs: undefined,
   retryAfterMs: 1200,
   resetAfterMs: 58_200,
   resetAtMs: 1_700_000_058_200,

@@ -1,6 +1,6 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
 import type { StoreUnavailableReason } from "../counters/store-unavailable.ts";
-import type { CompiledPolicy } from "../match/compiled.ts";
+import type { CompiledPolicy } from "../match/compiled-policy.ts";
 import type { Refusal } from "../match/resolve.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 import type { Decision, ShadowDenial } from "./decision.ts";
@@ -96,6 +96,7 @@ function uncounted(request: CheckRequest, shadow: readonly ShadowDenial[]): Deci
     retryAfterMs: undefined,
     resetAfterMs: undefined,
     resetAtMs: undefined,
+    moreAfterMs: undefined,
     queue: undefined,
     state: "normal",
     denyCount: 0,

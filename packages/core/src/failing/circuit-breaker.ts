@@ -40,10 +40,10 @@ const heardWithinMs = 2000;
  *     … breaker.succeed(laterMs, generation) or breaker.fail(laterMs, generation)
  */
 export class CircuitBreaker {
-  readonly #failuresInARow: number;
+  #failuresInARow: number;
   readonly #failureShare: number;
   readonly #minCalls: number;
-  readonly #probeEveryMs: number;
+  #probeEveryMs: number;
   readonly #overMs: number;
   readonly #bucketMs: number;
   readonly #onChange: CircuitBreakerOptions["onChange"];
@@ -73,6 +73,15 @@ export class CircuitBreaker {
     this.#probeEveryMs = options.probeEveryMs ?? 5_000;
     this.#bucketMs = this.#overMs / buckets;
     this.#onChange = options.onChange;
+  }
+
+  /** Goes by another number of failures in a row and another time between probes from now on. Its state and what it counted stay. */
+  configure({
+    failuresInARow = 5,
+    probeEveryMs = 5_000,
+  }: Pick<CircuitBreakerOptions, "failuresInARow" | "probeEveryMs">): void {
+    this.#failuresInARow = failuresInARow;
+    this.#probeEveryMs = probeEveryMs;
   }
 
   get state(): CircuitState {

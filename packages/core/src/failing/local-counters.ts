@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import type { Receipt, ResolvedLimit, TakeAnswer, TakeOptions } from "../counters/counter-store.ts";
+import type { PeekOptions, Receipt, ResolvedLimit, TakeAnswer, TakeOptions } from "../counters/counter-store.ts";
 import { MemoryCounters } from "../counters/memory-counters.ts";
 
 const maxCounters = 200_000;
@@ -25,8 +25,8 @@ export class LocalCounters {
     return answer.receipt === undefined ? answer : { ...answer, receipt: prefix + answer.receipt };
   }
 
-  peek(limits: readonly ResolvedLimit[]): TakeAnswer {
-    return this.#counters.peek(limits);
+  peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer {
+    return this.#counters.peek(limits, options);
   }
 
   give(receipt: Receipt): boolean {

@@ -8,8 +8,8 @@ import { createLimiter } from "../create-limiter.ts";
 import type { Decision } from "../decision/decision.ts";
 import { SluiceError } from "../errors.ts";
 import type { Limiter } from "../limiter.ts";
+import { MemorySubjectDirectory } from "../match/subject-directory.ts";
 import type { CheckRequest } from "../request/check-request.ts";
-import { MemorySubjectDirectory } from "../subject/subject-directory.ts";
 import { limiterStartMs, byUser as user } from "../testing/open-limiter.ts";
 
 /** Counters elsewhere, which can be away: they then reject with whatever `away` is. */

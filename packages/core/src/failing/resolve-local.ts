@@ -1,11 +1,13 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import { chargeOnce } from "../match/charge-once.ts";
 import { compileWindow } from "../match/compile-limit.ts";
-import type { Candidate, CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import type { Candidate } from "../match/compiled-policy.ts";
 import type { Refusal, Resolution } from "../match/resolve.ts";
 import { type Asked, resolveLimits } from "../match/resolve-limits.ts";
 import type { Policy, Window } from "../policy/policy.ts";
 import { shareOfWindow } from "../policy/share-of-window.ts";
+import { windowLabel, withLabel } from "../policy/window-label.ts";
 import { readDimension } from "../request/read-dimension.ts";
 
 /** What a request is decided by on this node alone. */
@@ -20,7 +22,11 @@ const nothing: LocalResolution = { limits: [], refusals: [] };
  * What stands in for the limits of a request while their counters cannot be asked, for policies that fail `local`: their
  * `local_limits`, else a share of their limits. Nothing, where an enforced policy fails closed: that decides by itself.
  */
-export function resolveLocal({ limits, candidates, asked }: Resolution): LocalResolution {
+export function resolveLocal({
+  limits,
+  candidates,
+  asked,
+}: Pick<Resolution, "limits" | "candidates" | "asked">): LocalResolution {
   let local: ResolvedLimit[] | undefined;
   const refusals: Refusal[] = [];
   let last: Policy | undefined;
@@ -88,7 +94,8 @@ function shareOf(limit: CompiledLimit, { source, identity }: CompiledWindow): Co
   let share = byWindow.get(source);
   if (share?.identity !== identity) {
     const { algorithm } = limit.source;
-    share = compileWindow(shareOfWindow(source, algorithm, limit.policy.localShare), algorithm, identity);
+    const part = withLabel(shareOfWindow(source, algorithm, limit.policy.localShare), windowLabel(source));
+    share = compileWindow(part, algorithm, identity);
     byWindow.set(source, share);
   }
   return share;

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../clock.ts";
-import type { CompiledLimit } from "../match/compiled.ts";
+import type { CompiledLimit } from "../limits/compiled-limit.ts";
 
 /** A counter that is asked for often, as far as the sketch can tell. */
 export interface HotKey {

@@ -1,8 +1,8 @@
 import type { CallLater, Clock } from "../clock.ts";
+import { allowanceOf, isLeasable, leastAllowanceOf } from "../counters/allowance.ts";
 import type { CentralCounters, LeaseAnswer, LeaseAsk, ResolvedLimit } from "../counters/counter-store.ts";
 import { StoreUnavailable } from "../counters/store-unavailable.ts";
-import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
-import { allowanceOf, isLeasable, leastAllowanceOf } from "./allowance.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import { Heat } from "./heat.ts";
 import { Lease, type LeaseTimes } from "./lease.ts";
 import { LeaseTable } from "./lease-table.ts";

@@ -1,7 +1,7 @@
+import { isLeasable } from "../counters/allowance.ts";
 import type { CentralCounters, CounterStore } from "../counters/counter-store.ts";
 import { SluiceError } from "../errors.ts";
 import { isRefused, type Resolution } from "../match/resolve.ts";
-import { isLeasable } from "./allowance.ts";
 
 export function grantsLeases(counters: CounterStore): counters is CentralCounters {
   return "lease" in counters;

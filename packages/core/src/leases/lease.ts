@@ -1,5 +1,5 @@
+import { maxUnits } from "../counters/allowance.ts";
 import type { LeaseAnswer, LeaseAsk, SettledGrant } from "../counters/counter-store.ts";
-import { maxUnits } from "./allowance.ts";
 
 export interface LeaseTimes {
   /** A lease is sized to last this long. */

@@ -1,7 +1,7 @@
-import { queuePosition } from "../algorithms/arrival.ts";
+import { moreArrivesMs, queuePosition } from "../algorithms/arrival.ts";
+import { allowanceOf, isLeasable } from "../counters/allowance.ts";
 import type { LeaseAnswer, OneOutcome, ResolvedLimit } from "../counters/counter-store.ts";
-import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
-import { allowanceOf, isLeasable } from "./allowance.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import type { Lease } from "./lease.ts";
 
 /** One counter that is leased: all windows of one limit, for one subject. */
@@ -16,6 +16,7 @@ export class LeasedCounter {
   remaining = 0;
   leastRemaining = 0;
   resetAfterMs = 0;
+  moreAfterMs = 0;
   heardMs: number;
   limit: CompiledLimit;
   readonly subject: string;
@@ -48,6 +49,7 @@ export class LeasedCounter {
     this.remaining = outcome.windowRemaining;
     this.leastRemaining = outcome.remaining;
     this.resetAfterMs = outcome.resetAfterMs;
+    this.moreAfterMs = outcome.moreAfterMs;
     this.heardMs = Math.floor(askedMs);
   }
 
@@ -67,6 +69,7 @@ export class LeasedCounter {
       const refilled = remaining + tokens + Math.floor(passedMs / intervalMs);
       one.remaining = Math.min(refilled, Math.floor(capacity));
       one.resetAfterMs = Math.ceil(aheadMs);
+      one.moreAfterMs = Math.max(moreArrivesMs(window, aheadMs, one.remaining), 1);
       if (window.leaky) {
         one.queuePosition = Math.max(queuePosition(window, aheadMs), cost);
         one.queueDelayMs = Math.max(Math.ceil(aheadMs - cost * intervalMs), 0);
@@ -75,6 +78,10 @@ export class LeasedCounter {
       // What was counted then does not count any more after the reset.
       one.remaining = passedMs < resetAfterMs ? Math.min(remaining + tokens, window.capacity) : window.capacity;
       one.resetAfterMs = Math.max(Math.ceil(resetAfterMs - passedMs), 0);
+      one.moreAfterMs =
+        one.remaining < window.capacity
+          ? Math.max(Math.ceil(this.moreAfterMs - passedMs), 1)
+          : Number.POSITIVE_INFINITY;
     }
   }
 

@@ -1,4 +1,14 @@
+import {
+  aClock,
+  aFunction,
+  anObject,
+  checkOptions,
+  numberFrom,
+  type OptionForms,
+  trueOrFalse,
+} from "../check-options.ts";
 import { type CallLater, type Clock, callLater, systemClock } from "../clock.ts";
+import { isLeasable } from "../counters/allowance.ts";
 import type {
   CentralCounters,
   LeaseAnswer,
@@ -18,10 +28,9 @@ import { type Hash64, hashText } from "../counters/hash.ts";
 import { idempotencyConflict } from "../counters/idempotency-conflict.ts";
 import { createOneOutcome } from "../counters/one-outcome.ts";
 import { HotKeys } from "../hot-keys/hot-keys.ts";
-import type { CompiledLimit, CompiledWindow } from "../match/compiled.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import type { CheckRequest } from "../request/check-request.ts";
-import { isLeasable } from "./allowance.ts";
-import { checkAtLeastZero, checkLeaseTimes } from "./check-lease-ask.ts";
+import { checkAtLeastZero, checkLeaseTimes } from "./check-lease-times.ts";
 import { HeldLeases, type HeldLeasesStats } from "./held-leases.ts";
 import { isAlike, type LeasedCounter } from "./leased-counter.ts";
 import { type LocalDenial, LocalDenials } from "./local-denials.ts";
@@ -54,6 +63,22 @@ export interface LeasedCountersOptions {
   /** For tests: how it is called later. */
   readonly callLater?: CallLater | undefined;
 }
+
+/** Times and numbers are checked together, below. */
+const optionForms: OptionForms<LeasedCountersOptions> = {
+  leasing: trueOrFalse,
+  refreshMs: undefined,
+  leaseMs: undefined,
+  staleMs: undefined,
+  hotPerSecond: undefined,
+  coolPerSecond: numberFrom(0),
+  maxLeases: undefined,
+  maxDenialMs: numberFrom(0),
+  maxIds: numberFrom(0),
+  hotKeys: anObject,
+  clock: aClock,
+  callLater: aFunction,
+};
 
 export interface LeasedCountersStats extends HeldLeasesStats {
   /** Decisions by what was in hand, by denials that were repeated, and by the centre. */
@@ -101,6 +126,7 @@ export class LeasedCounters implements CentralCounters {
   #one: OneOutcome | undefined;
 
   constructor(centre: CentralCounters, options: LeasedCountersOptions = {}) {
+    checkOptions(options, optionForms, { name: "LeasedCounters", code: "invalid_request" });
     const { leasing = true, hotPerSecond = 0.35, refreshMs = 10_000, leaseMs = 20_000, staleMs = 60_000 } = options;
     const { maxLeases = 200_000 } = options;
     const times = { refreshMs, leaseMs, staleMs };
@@ -121,6 +147,10 @@ export class LeasedCounters implements CentralCounters {
     this.#denials = new LocalDenials(leasing ? (options.maxDenialMs ?? 1000) : 0);
     this.#ids = new ExpiringMap(options.maxIds ?? 100_000);
     this.hotKeys = options.hotKeys ?? new HotKeys({ clock: this.#clock });
+  }
+
+  get reportsOutages(): boolean {
+    return this.#centre.reportsOutages === true;
   }
 
   get leases(): boolean {
@@ -205,7 +235,7 @@ export class LeasedCounters implements CentralCounters {
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer> {
     if (limits.length === 0) return this.#centre.take(limits, options);
     if (options?.id !== undefined) return this.#takeWithId(limits, options, options.id);
-    if (options?.receipt === true) return this.#takeAtCentre(limits, options);
+    if (options?.receipt === true || isAnyRecorded(limits, options)) return this.#takeAtCentre(limits, options, true);
     const nowMs = this.#clock.nowMs();
     const { reserved, rest, due, denied } = this.#reserve(limits, nowMs, options?.details === true);
     const isLocal = rest.length === 0;
@@ -238,6 +268,7 @@ export class LeasedCounters implements CentralCounters {
   }
 
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer | Promise<TakeAnswer> {
+    if (isAnyRecorded(limits, options)) return this.#centre.peek(limits, options);
     const nowMs = this.#clock.nowMs();
     const held = limits.map((limit) => this.#findHeld(limit, nowMs));
     const rest = limits.filter((_, i) => held[i] === undefined);
@@ -269,6 +300,11 @@ export class LeasedCounters implements CentralCounters {
   /** What other nodes deny, they deny for a second at most; what they have leased is spent as it was. */
   reset(limits: readonly ResolvedLimit[]): void | Promise<void> {
     return this.#thenForget(limits, this.#centre.reset(limits));
+  }
+
+  forget(limits: readonly ResolvedLimit[]): void {
+    this.#centre.forget?.(limits);
+    this.#forgetDenials(limits);
   }
 
   read(limit: ResolvedLimit): readonly WindowReading[] | Promise<readonly WindowReading[]> {
@@ -344,8 +380,9 @@ export class LeasedCounters implements CentralCounters {
       if (known.fingerprintLo !== fingerprintLo || known.fingerprintHi !== fingerprintHi) throw idempotencyConflict(id);
       return { ...known.answer, replayed: true };
     }
+    const staysCentral = options.receipt === true || isAnyRecorded(limits, options);
     if (known === undefined) {
-      const answer = options.receipt === true ? undefined : this.#takeHere(limits, nowMs);
+      const answer = staysCentral ? undefined : this.#takeHere(limits, nowMs);
       // What the centre was asked it is asked again, whatever is in hand by then: it knows whether it was charged.
       if (answer !== undefined || limits.every(isLeasable)) {
         const untilMs = nowMs + (options.idTtlMs ?? defaultIdTtlMs);
@@ -353,7 +390,7 @@ export class LeasedCounters implements CentralCounters {
       }
       if (answer !== undefined) return answer;
     }
-    return this.#takeAtCentre(limits, options);
+    return this.#takeAtCentre(limits, options, staysCentral);
   }
 
   /** Undefined where not all of it is in hand: nothing is spent then. */
@@ -367,16 +404,22 @@ export class LeasedCounters implements CentralCounters {
     return this.#spentAll(limits, reserved, nowMs);
   }
 
-  /** All of it, whatever is in hand. Denials are not repeated here: a repetition may be one of a request that was taken. */
-  #takeAtCentre(limits: readonly ResolvedLimit[], options: TakeOptions): TakeAnswer | Promise<TakeAnswer> {
+  /**
+   * All of it, whatever is in hand. Denials are not repeated here: a repetition may be one of a request that was taken. `isNew`: hot keys
+   * have not heard of it yet.
+   */
+  #takeAtCentre(
+    limits: readonly ResolvedLimit[],
+    options: TakeOptions | undefined,
+    isNew: boolean,
+  ): TakeAnswer | Promise<TakeAnswer> {
     this.#counts.central += 1;
     const nowMs = this.#clock.nowMs();
     const note = (answer: TakeAnswer): TakeAnswer => {
       for (const [i, { limit, subject }] of limits.entries()) {
         this.#hashCounter(limit, subject);
         const { lo, hi } = this.#hash;
-        // With an id it was noted when it was looked for here.
-        if (options.receipt === true) this.hotKeys.note(limit, subject, lo, hi, nowMs);
+        if (isNew) this.hotKeys.note(limit, subject, lo, hi, nowMs);
         if (answer.outcomes[i]!.fits !== "now") this.hotKeys.noteDenied(lo, hi);
       }
       return answer;
@@ -513,6 +556,11 @@ export class LeasedCounters implements CentralCounters {
   }
 }
 
+/** Records are kept at the centre, so what is recorded is decided there. */
+function isAnyRecorded(limits: readonly ResolvedLimit[], options: PeekOptions | undefined): boolean {
+  return options?.record === true || limits.some(({ limit }) => limit.policy.countDenials);
+}
+
 /** Which limit was denied here, and how. */
 interface Denied extends LocalDenial {
   readonly index: number;
@@ -520,7 +568,7 @@ interface Denied extends LocalDenial {
 
 /** An outcome to keep, of one that is used again and again. */
 function outcomeOf(one: Readonly<OneOutcome>): LimitOutcome {
-  const { fits, window, remaining, retryAfterMs, resetAfterMs, queuePosition, queueDelayMs } = one;
+  const { fits, window, remaining, retryAfterMs, resetAfterMs, moreAfterMs, queuePosition, queueDelayMs } = one;
   return {
     fits,
     window,
@@ -528,6 +576,7 @@ function outcomeOf(one: Readonly<OneOutcome>): LimitOutcome {
     windowRemaining: remaining,
     retryAfterMs,
     resetAfterMs,
+    moreAfterMs,
     queuePosition,
     queueDelayMs,
   };
@@ -542,6 +591,7 @@ function unlookedAt(window: CompiledWindow): LimitOutcome {
     windowRemaining: Math.floor(window.capacity),
     retryAfterMs: 0,
     resetAfterMs: 0,
+    moreAfterMs: Number.POSITIVE_INFINITY,
     queuePosition: 0,
     queueDelayMs: 0,
   };

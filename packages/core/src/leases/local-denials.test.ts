@@ -14,6 +14,7 @@ function denial({ windows }: ResolvedLimit, retryAfterMs: number): LimitOutcome 
     retryAfterMs,
     resetAfterMs: 1000,
     queuePosition: 0,
+    moreAfterMs: retryAfterMs,
     queueDelayMs: 0,
   };
 }

@@ -1,5 +1,5 @@
 import type { LimitOutcome, ResolvedLimit } from "../counters/counter-store.ts";
-import type { CompiledWindow } from "../match/compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 
 /** How many denials are remembered. A newer one takes the place of an older one. */
 const places = 8192;
@@ -75,6 +75,7 @@ export class LocalDenials {
         ...outcome,
         retryAfterMs: Math.max(Math.ceil(outcome.retryAfterMs - passedMs), 1),
         resetAfterMs: Math.max(Math.ceil(outcome.resetAfterMs - passedMs - moreMs), 0),
+        moreAfterMs: Math.max(Math.ceil(outcome.moreAfterMs - passedMs), 1),
       },
     };
   }

@@ -1,15 +1,14 @@
+import { allowanceOf, leastAllowanceOf } from "../counters/allowance.ts";
 import type { CounterStore, ResolvedLimit } from "../counters/counter-store.ts";
-import type { LimitExplanation } from "../limiter.ts";
 import { renderWindow } from "../policy/render-window.ts";
 import { renderShare } from "../policy/share-shape.ts";
-import { allowanceOf, leastAllowanceOf } from "./allowance.ts";
 import { smallestOf, tellNotLeased } from "./tell-not-leased.ts";
 
 /** How checks by a limit are decided in this process, and by how much leases anywhere may exceed it. */
 export function tellCounting(
   of: Pick<ResolvedLimit, "limit" | "windows">,
   { local, leases = false }: Pick<CounterStore, "local" | "leases">,
-): Pick<LimitExplanation, "counted" | "allowance"> {
+): { readonly counted: string; readonly allowance: number } {
   const { counters, maxOvershoot } = of.limit.policy;
   const allowance = tellNotLeased(of) === undefined ? allowanceOf(of) : 0;
   const exactly = local ? "exactly, in this process" : "exactly, at the counters";

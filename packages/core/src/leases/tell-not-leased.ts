@@ -1,8 +1,8 @@
+import { allowanceOf } from "../counters/allowance.ts";
 import type { ResolvedLimit } from "../counters/counter-store.ts";
+import { whyNotLeasable } from "../counters/why-not-leasable.ts";
 import { renderWindow } from "../policy/render-window.ts";
 import { renderShare } from "../policy/share-shape.ts";
-import { allowanceOf } from "./allowance.ts";
-import { whyNotLeasable } from "./why-not-leasable.ts";
 
 type Of = Pick<ResolvedLimit, "limit" | "windows">;
 
@@ -14,6 +14,8 @@ export function tellNotLeased(of: Of, least = 1): string | undefined {
       return `is of a policy with ${counters === "exact" ? "counters: exact" : "max_overshoot: 0"}`;
     case "blockable":
       return "can be blocked, and a block holds at once, wherever it is asked";
+    case "count_denials":
+      return "is of a policy with count_denials, and a denial by a node alone would not be counted";
     case "shared":
       return "may share its counter with another limit of the policy; a name tells them apart";
     case "local":

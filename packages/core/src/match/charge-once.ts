@@ -1,5 +1,5 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
-import type { CompiledWindow } from "./compiled.ts";
+import type { CompiledWindow } from "../limits/compiled-limit.ts";
 
 /**
  * Two limits of one policy may share a counter (linting warns of it). Both have to agree, and the one at the slower rate,

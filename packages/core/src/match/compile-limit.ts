@@ -1,8 +1,10 @@
 import { compileArrival } from "../algorithms/arrival.ts";
 import { calendarOf } from "../algorithms/calendar.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
+import type { CompiledLimit, CompiledWindow, CounterKind } from "../limits/compiled-limit.ts";
+import { anything } from "../policy/names.ts";
 import type { Algorithm, Limit, Policy, Window } from "../policy/policy.ts";
-import type { CompiledLimit, CompiledWindow, CounterKind } from "./compiled.ts";
+import { labelWindows, windowLabel } from "../policy/window-label.ts";
 import { paramsOf } from "./endpoint-trie.ts";
 
 const kinds: Record<Algorithm, CounterKind> = {
@@ -124,6 +126,25 @@ export function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledL
   }));
 }
 
+/**
+ * Labels the windows of a limit, of one of its tiers, or of a subject, where policy and scope alone would name several: header fields
+ * must not give one name to two quotas. `limits` are all of the policy's, in their order.
+ */
+export function labelTogether(windows: readonly Window[], limit: Limit, limits: readonly Limit[]): void {
+  const scope = scopeOf(limit);
+  const alike = limits.filter((one) => scopeOf(one) === scope);
+  if (windows.length < 2 && alike.length < 2) return;
+  const earlier = alike
+    .slice(0, Math.max(alike.indexOf(limit), 0))
+    .flatMap(windowListsOf)
+    .flat();
+  labelWindows(windows, new Set(earlier.map((window) => windowLabel(window) ?? "")));
+}
+
+function windowListsOf({ windows, tiers }: Limit): readonly (readonly Window[])[] {
+  return [windows, ...Object.values(tiers).map((tier) => tier.windows)];
+}
+
 export function compileLimits(policy: Policy): readonly CompiledLimit[] {
   return compileList(policy, policy.limits, ownerOf(policy), false);
 }
@@ -145,6 +166,7 @@ function ownerOf(policy: Policy): string {
 export function compileGivenLimits(policy: Policy): readonly CompiledLimit[] {
   return compileList(policy, policy.limits, `${between}${policy.id}`, false).map((limit) => ({
     ...limit,
+    fallback: false,
     windows: limit.windows.map(({ source, kind }) =>
       compileWindow(source, limit.source.algorithm, `${limit.identity}${between}${kind}`),
     ),
@@ -164,6 +186,7 @@ function compileList(
 ): readonly CompiledLimit[] {
   const params = paramsOf(policy.match.endpoint ?? "/");
   const identities = limits.map((limit) => limitIdentity(owner, limit));
+  for (const limit of limits) for (const windows of windowListsOf(limit)) labelTogether(windows, limit, limits);
   const compiled = limits.map((limit, i): CompiledLimit => {
     const identity = identities[i]!;
     hashText(`${identity}${between}limit`, hash, identityKind);
@@ -174,6 +197,7 @@ function compileList(
       source: limit,
       identity,
       scope: scopeOf(limit),
+      fallback: policy.match.domain === anything,
       local,
       sharesIdentity: identities.filter((one) => one === identity).length > 1,
       segments: limit.by.map((dimension) => params.get(dimension) ?? -1),

@@ -2,7 +2,7 @@ import type { DimensionValues, Policy } from "../policy/policy.ts";
 import { canonicalValue } from "../subject/canonical-value.ts";
 import { createCidrSet, parseCidr } from "../subject/cidr-set.ts";
 import { compileLimits, compileLocalLimits, isLookedAt, reachOfAll } from "./compile-limit.ts";
-import type { CompiledPolicy, Condition, ValueList } from "./compiled.ts";
+import type { CompiledPolicy, Condition, ValueList } from "./compiled-policy.ts";
 import { EndpointTrie, specificityOf } from "./endpoint-trie.ts";
 
 /** Policies are never changed, so what was compiled for one generation serves all that it is in. */
@@ -27,6 +27,7 @@ function compileAnew(policy: Policy): CompiledPolicy {
     limits: compileLimits(policy),
     localLimits: compileLocalLimits(policy),
     enforced: policy.mode === "enforce" && !isLookedAt(policy),
+    tiersOnly: policy.limits.length > 0 && policy.limits.every(({ windows }) => windows.length === 0),
     methods: compileMethods(policy.match.methods),
     conditions: Object.entries(policy.match.dimensions).map(
       ([dimension, values]): Condition => ({

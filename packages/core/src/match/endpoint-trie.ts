@@ -1,4 +1,4 @@
-import { normalizeEndpoint } from "./endpoint-path.ts";
+import { normalizeEndpoint } from "../subject/endpoint-path.ts";
 
 /**
  * Endpoint patterns in a prefix tree: literals, `{param}` and `*` (one segment), `**` (the rest, also if it is empty).

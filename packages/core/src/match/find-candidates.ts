@@ -1,6 +1,7 @@
 import { type Problem, SluiceError } from "../errors.ts";
+import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import { rawDimension, rawMethod, readDimension } from "../request/read-dimension.ts";
-import type { Candidate, Candidates, CompiledLimit, CompiledPolicy } from "./compiled.ts";
+import type { Candidate, Candidates, CompiledPolicy } from "./compiled-policy.ts";
 import { inRollout, isForThese } from "./in-rollout.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
 import { holds } from "./value-lists.ts";
@@ -73,7 +74,20 @@ export function namedCandidates(
     const versions = snapshot.findPolicy(id);
     if (versions.length === 0)
       missing.push({ path: ["policies", index], message: `no policy has the id ${JSON.stringify(id)}` });
-    for (const policy of versions) if (whyNotInForce(policy, dimensions, epochMs) === undefined) policies.add(policy);
+    let fromMs = Number.POSITIVE_INFINITY;
+    let isInForce = false;
+    for (const policy of versions) {
+      const why = whyNotInForce(policy, dimensions, epochMs);
+      if (why === undefined) policies.add(policy);
+      if (why === "valid_from") fromMs = Math.min(fromMs, policy.policy.validFromMs!);
+      else isInForce = true;
+    }
+    // Else what the caller wants limited would pass without a word.
+    if (!isInForce && versions.length > 0) {
+      const from = new Date(fromMs).toISOString();
+      const message = `policy ${JSON.stringify(id)} is not in force until ${from}, its valid_from`;
+      missing.push({ path: ["policies", index], message });
+    }
   }
   if (missing.length > 0) {
     throw new SluiceError("policy_not_found", missing.map((one) => one.message).join("; "), missing);
@@ -151,6 +165,7 @@ export function onlyLimitOf(list: readonly Candidate[]): CompiledLimit | undefin
     (limit.source.by[0] !== "endpoint" || list[0]!.paths.length === 1) &&
     limit.source.missing === "share" &&
     !limit.blockable &&
+    !limit.policy.countDenials &&
     limit.windows.length === 1 &&
     limit.windows[0]!.kind === "arrival";
   return isOnly ? limit : undefined;

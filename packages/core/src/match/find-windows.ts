@@ -1,7 +1,7 @@
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
-import type { SubjectDirectory } from "../subject/subject-directory.ts";
-import { compileWindows, reachOf } from "./compile-limit.ts";
-import type { CompiledLimit, CompiledWindow } from "./compiled.ts";
+import { compileWindows, labelTogether, reachOf } from "./compile-limit.ts";
+import type { SubjectDirectory } from "./subject-directory.ts";
 
 /** What is known of subjects: set while running, which goes first, and written in the policies. */
 export interface KnownSubjects {
@@ -58,6 +58,7 @@ function ownWindows(own: SubjectLimit, limit: CompiledLimit): readonly CompiledW
   if (windows === undefined) {
     // Limits of replaced snapshots do not pile up here.
     if (byLimit.size >= 64) byLimit.clear();
+    labelTogether(own.windows, limit.source, limit.policy.limits);
     const known = [...limit.windows, ...[...limit.tiers.values()].flat()];
     windows = reachOf(compileWindows(limit.identity, limit.source, own.windows), known);
     byLimit.set(limit, windows);

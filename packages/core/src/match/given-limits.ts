@@ -1,8 +1,9 @@
+import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import { defaultPolicy } from "../policy/default-policy.ts";
 import type { Limit, Policy } from "../policy/policy.ts";
 import type { GivenLimit } from "../request/check-request.ts";
 import { compileGivenLimits } from "./compile-limit.ts";
-import type { Candidate, CompiledLimit, CompiledPolicy } from "./compiled.ts";
+import type { Candidate, CompiledPolicy } from "./compiled-policy.ts";
 import { onlyLimitOf } from "./find-candidates.ts";
 
 interface Given {
@@ -41,6 +42,7 @@ function compileGiven({ name, by, algorithm = "gcra", window, onFailure = "open"
     limits: compileGivenLimits(policy),
     localLimits: [],
     enforced: true,
+    tiersOnly: false,
     methods: undefined,
     conditions: [],
     allow: [],

@@ -1,13 +1,16 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
+import type { Policy } from "../policy/policy.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
+import { withoutEmptySegments } from "../subject/endpoint-path.ts";
 import { joinSubject } from "../subject/join-subject.ts";
-import type { CompiledLimit, CompiledWindow } from "./compiled.ts";
-import { withoutEmptySegments } from "./endpoint-path.ts";
 import { segmentsOf } from "./endpoint-trie.ts";
 import { findWindows, type KnownSubjects } from "./find-windows.ts";
+import { subjectWithin } from "./subject-within.ts";
 
 /** What a request says to the limits of one policy after another. It and what follows from it wait along: see `Resolution`. */
 export class Asked {
+  readonly domain: string | undefined;
   readonly dimensions: Readonly<Record<string, string>>;
   readonly ipv6PrefixBits: number;
   /** Undefined where nothing is known of anybody. */
@@ -15,11 +18,13 @@ export class Asked {
   readonly epochMs: () => number;
 
   constructor(
+    domain: string | undefined,
     dimensions: Readonly<Record<string, string>>,
     ipv6PrefixBits: number,
     known: KnownSubjects | undefined,
     epochMs: () => number,
   ) {
+    this.domain = domain;
     this.dimensions = dimensions;
     this.ipv6PrefixBits = ipv6PrefixBits;
     this.known = known;
@@ -51,10 +56,11 @@ class AskedLimit implements ResolvedLimit {
 export function resolveLimits(
   to: ResolvedLimit[],
   limits: readonly CompiledLimit[],
-  { dimensions, ipv6PrefixBits, known, epochMs }: Asked,
+  { domain, dimensions, ipv6PrefixBits, known, epochMs }: Asked,
   paths: readonly string[],
   cost: number,
   group: number,
+  onMissing?: OnMissing,
 ): CompiledLimit | undefined {
   const before = to.length;
   for (const limit of limits) {
@@ -64,14 +70,18 @@ export function resolveLimits(
       const path = paths[i]!;
       if (i > 0 && !hasSegments(limit, path)) continue;
       const values = valuesOf(limit, dimensions, path, readings > 1, ipv6PrefixBits);
+      if (onMissing !== undefined && i === 0 && values.includes("")) tellMissing(limit, values, onMissing);
       if (limit.source.missing === "share" || !values.includes("")) {
-        const subject = joinSubject(values);
+        const joined = joinSubject(values);
+        const subject = limit.fallback ? subjectWithin(joined, values.length, domain, dimensions) : joined;
         if (subjects?.has(subject)) continue;
         subjects?.add(subject);
         const windows =
           known !== undefined || limit.tiers.size > 0
             ? findWindows(limit, values, rawDimension(dimensions, "tier"), known, epochMs)
             : limit.windows;
+        // The limit is for tiers alone, and the subject has none of them.
+        if (windows.length === 0) continue;
         to.push(new AskedLimit(limit, windows, subject, cost, group));
       } else if (limit.source.missing === "deny") {
         to.length = before;
@@ -80,6 +90,19 @@ export function resolveLimits(
     }
   }
   return undefined;
+}
+
+/** Hears of a dimension that a limit counts by and a request lacks. Must not throw. */
+export type OnMissing = (policy: Policy, dimension: string) => void;
+
+function tellMissing({ policy, source }: CompiledLimit, values: readonly string[], onMissing: OnMissing): void {
+  for (let i = 0; i < values.length; i++) if (values[i] === "") onMissing(policy, source.by[i]!);
+}
+
+/** The dimensions of a limit that a request lacks. */
+export function missingIn(limit: CompiledLimit, asked: Asked, path: string): readonly string[] {
+  const values = valuesOf(limit, asked.dimensions, path, false, asked.ipv6PrefixBits);
+  return limit.source.by.filter((_, i) => values[i] === "");
 }
 
 function countsByPath({ source: { by }, segments }: CompiledLimit): boolean {

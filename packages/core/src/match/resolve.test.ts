@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { createLimiter } from "../create-limiter.ts";
 import type { Limiter } from "../limiter.ts";
-import { MemorySubjectDirectory } from "../subject/subject-directory.ts";
 import {
   onePolicy as one,
   openLimiter as open,
   limiterStartMs as start,
   byUser as user,
 } from "../testing/open-limiter.ts";
+import { MemorySubjectDirectory } from "./subject-directory.ts";
 
 describe("matching", () => {
   const orders = (more: Record<string, unknown>): Record<string, unknown> => ({
@@ -281,6 +282,23 @@ describe("matching", () => {
     expect(limiter.checkSync(user("u")).reason).toBe("unlimited");
     clock.advance(1000);
     expect(limiter.checkSync(user("u")).reason).toBe("within_limits");
+  });
+
+  it("refuses a policy that is asked for by its id before its date, rather than let everything pass", () => {
+    const { limiter, clock } = open(orders({ valid_from: "2026-01-15T12:00:01Z" }));
+    const named = { ...user("u"), policies: ["orders"] };
+    const message = 'policy "orders" is not in force until 2026-01-15T12:00:01.000Z, its valid_from';
+    for (const ask of [named, { ...named, preview: true }]) {
+      expect(() => limiter.checkSync(ask)).toThrow(
+        expect.objectContaining({
+          code: "policy_not_found",
+          message,
+          problems: [{ path: ["policies", 0], message }],
+        }),
+      );
+    }
+    clock.advance(1000);
+    expect(limiter.checkSync(named).reason).toBe("within_limits");
   });
 
   it("rolls out to a stable share: who is in at 10 % is in at 50 %", () => {
@@ -637,5 +655,62 @@ describe("several limits", () => {
       ask("", "a|c"),
       ask("a", "c"),
     ]).toEqual(Array(6).fill(true));
+  });
+});
+
+describe("a limit for tiers alone", () => {
+  const tiered = { by: ["user"], tiers: { premium: { windows: ["2/h"] } } };
+  const decide = (policies: object) => {
+    const limiter = createLimiter({ policies: policies as Readonly<Record<string, unknown>> });
+    return (dimensions: Record<string, string>, more = {}) => limiter.checkSync({ dimensions, ...more });
+  };
+
+  it("limits subjects of its tiers, and leaves others to the default policy", () => {
+    const check = decide({ policies: [{ id: "p", limits: [tiered] }], subjects: [{ user: "known", tier: "premium" }] });
+    expect(check({ user: "u", tier: "premium" })).toMatchObject({ policy: "p", remaining: 1 });
+    expect(check({ user: "known" })).toMatchObject({ policy: "p", remaining: 1 });
+    expect(check({ user: "u" })).toMatchObject({ policy: "default", remaining: 999 });
+    expect(check({ user: "u", tier: "gold" })).toMatchObject({ policy: "default", remaining: 998 });
+  });
+
+  it("leaves others to the policies that match them, and to none where there is no default", () => {
+    const others = { id: "all", limits: [{ by: ["user"], windows: ["5/h"] }] };
+    const check = decide({ policies: [{ id: "p", limits: [tiered] }, others] });
+    expect(check({ user: "u" })).toMatchObject({ policy: "all", remaining: 4 });
+    expect(check({ user: "u", tier: "premium" })).toMatchObject({ policy: "p", remaining: 1 });
+    const alone = decide({ policies: [{ id: "p", limits: [tiered] }], default: "none" });
+    expect(alone({ user: "u" })).toMatchObject({ allowed: true, reason: "unlimited" });
+    expect(alone({ user: "u" }, { policies: ["p"] })).toMatchObject({ allowed: true, reason: "unlimited" });
+  });
+
+  it("leaves others to the default policy with its lists, and with what it denies", () => {
+    const perTenant = { by: ["tenant"], tiers: tiered.tiers };
+    const byUser = { limits: [{ by: ["user"], windows: ["5/h"], missing: "deny" }], deny: { user: ["bad"] } };
+    const check = decide({ policies: [{ id: "p", limits: [perTenant] }], default: byUser });
+    const denied = { allowed: false, policy: "default" };
+    expect(check({ tenant: "t" })).toMatchObject({ ...denied, reason: "missing_dimension" });
+    expect(check({ tenant: "t", user: "bad" })).toMatchObject({ ...denied, reason: "deny_list" });
+    expect(check({ tenant: "t", user: "u" })).toMatchObject({ policy: "default", remaining: 4 });
+  });
+
+  it.each([
+    ["denies by name", { deny: { user: ["u"] } }],
+    ["exempts", { allow: { user: ["u"] } }],
+    ["lacks a dimension of", { limits: [{ by: ["org"], windows: ["1/h"], missing: "deny" }] }],
+  ])("leaves others to the default policy also beside a policy in shadow mode that %s them", (_, more) => {
+    const shadow = { id: "s", mode: "shadow", limits: [{ by: ["user"], windows: ["1/h"] }], ...more };
+    const check = decide({ policies: [{ id: "p", limits: [tiered] }, shadow] });
+    expect(check({ user: "u" })).toMatchObject({ allowed: true, policy: "default", remaining: 999 });
+  });
+
+  it("counts others once by a default policy in shadow mode", () => {
+    const inShadow = { mode: "shadow", limits: [{ by: ["user"], windows: ["5/h"] }] };
+    const check = decide({ policies: [{ id: "p", mode: "shadow", limits: [tiered] }], default: inShadow });
+    expect(check({ user: "u" }, { details: true }).limits).toMatchObject([{ policy: "default", remaining: 4 }]);
+  });
+
+  it("needs windows in its tiers", () => {
+    expect(() => decide({ policies: [{ id: "p", limits: [{ by: ["user"] }] }] })).toThrow(/limits\[0\]\.windows/);
+    expect(() => decide({ policies: [{ id: "p", limits: [{ by: ["user"], tiers: {} }] }] })).toThrow(/windows/);
   });
 });

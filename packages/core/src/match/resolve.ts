@@ -1,13 +1,13 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
 import type { CheckRequest } from "../request/check-request.ts";
 import { rawDimension } from "../request/read-dimension.ts";
-import type { SubjectDirectory } from "../subject/subject-directory.ts";
 import { chargeOnce } from "./charge-once.ts";
-import type { Candidate, Candidates, CompiledPolicy } from "./compiled.ts";
+import type { Candidate, Candidates, CompiledPolicy } from "./compiled-policy.ts";
 import { candidatesFor, namedCandidates } from "./find-candidates.ts";
 import { givenCandidates } from "./given-limits.ts";
-import { Asked, resolveLimits } from "./resolve-limits.ts";
+import { Asked, type OnMissing, resolveLimits } from "./resolve-limits.ts";
 import type { EndpointMatch, Snapshot } from "./snapshot.ts";
+import type { SubjectDirectory } from "./subject-directory.ts";
 import { isOnAny, isSurelyOnAny } from "./value-lists.ts";
 
 /**
@@ -76,19 +76,29 @@ export function resolve(
   request: CheckRequest,
   epochMs: () => number,
   limits: ResolvedLimit[] = [],
+  onMissing?: OnMissing,
 ): Resolution {
   const dimensions = request.dimensions ?? noDimensions;
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
   const candidates = candidatesOf(snapshot, request, match, dimensions, epochMs);
-  const { list } = candidates;
+  let { list } = candidates;
   // What is known of subjects is said of policies, and not of limits that happen to be called the same.
   const anybodyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
   const known = anybodyKnown ? { running: subjects, written: snapshot.subjects } : undefined;
-  const asked = new Asked(dimensions, snapshot.ipv6PrefixBits, known, epochMs);
+  const asked = new Asked(request.domain, dimensions, snapshot.ipv6PrefixBits, known, epochMs);
   let refusals: Refusal[] | undefined;
   let exempting: CompiledPolicy[] | undefined;
-  for (let i = 0; i < list.length; i++) {
+  let withoutTier = false;
+  let applies = false;
+  for (let i = 0; ; i++) {
+    if (i === list.length) {
+      // Where every policy that matches is for tiers of other subjects, none applies, and the default does.
+      const last = withoutTier && !applies && isMatched(request) ? fallbackBehind(list, snapshot, match) : undefined;
+      if (last === undefined) break;
+      list = [...list, last];
+    }
     const { policy, paths, certain } = list[i]!;
+    const before = limits.length;
     if (policy.deny.length > 0 && isOnAny(policy.deny, dimensions, match.readings)) {
       refusals ??= [];
       refusals.push({ policy, reason: "deny_list", scope: undefined });
@@ -97,16 +107,35 @@ export function resolve(
     if (policy.allow.length > 0 && certain && isSurelyOnAny(policy.allow, dimensions, match.readings)) {
       exempting ??= [];
       exempting.push(policy);
+      if (policy.enforced) applies = true;
       continue;
     }
     const cost = costOf(policy, request, match);
     const group = policy.enforced ? 0 : i + 1;
-    const lacking = resolveLimits(limits, policy.limits, asked, paths, cost, group);
+    const lacking = resolveLimits(limits, policy.limits, asked, paths, cost, group, onMissing);
+    if (policy.tiersOnly && lacking === undefined && limits.length === before) withoutTier = true;
+    else if (policy.enforced && certain) applies = true;
     if (lacking === undefined) continue;
     refusals ??= [];
     refusals.push({ policy, reason: "missing_dimension", scope: lacking.scope });
   }
-  return new Resolution(chargeOnce(limits), refusals ?? noRefusals, exempting ?? noPolicies, candidates, match, asked);
+  const applied = list === candidates.list ? candidates : { list, aside: candidates.aside };
+  return new Resolution(chargeOnce(limits), refusals ?? noRefusals, exempting ?? noPolicies, applied, match, asked);
+}
+
+/** The default policy, where it is not among those that apply already. */
+function fallbackBehind(
+  list: readonly Candidate[],
+  { fallback }: Snapshot,
+  { readings }: EndpointMatch,
+): Candidate | undefined {
+  if (fallback === undefined || list.some(({ policy }) => policy === fallback)) return undefined;
+  return { policy: fallback, paths: readings, certain: true };
+}
+
+/** Whether policies are found by what they match. */
+function isMatched({ limits, policies }: CheckRequest): boolean {
+  return limits === undefined && policies === undefined;
 }
 
 function candidatesOf(

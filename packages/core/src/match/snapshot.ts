@@ -1,9 +1,9 @@
 import type { PolicySet } from "../policy/policy.ts";
-import { MemorySubjectDirectory, type SubjectDirectory } from "../subject/subject-directory.ts";
+import { normalizeEndpoint, otherReadings } from "../subject/endpoint-path.ts";
 import { compilePolicy, shareReach } from "./compile-policy.ts";
-import type { Candidates, CompiledPolicy } from "./compiled.ts";
-import { normalizeEndpoint, otherReadings } from "./endpoint-path.ts";
+import type { Candidates, CompiledPolicy } from "./compiled-policy.ts";
 import { EndpointTrie } from "./endpoint-trie.ts";
+import { MemorySubjectDirectory, type SubjectDirectory } from "./subject-directory.ts";
 
 /** Policies whose domain and endpoint match, to be narrowed by the rest of what they ask. */
 export interface PolicyBucket {
@@ -89,6 +89,12 @@ export class Snapshot {
   /** One, or both of its versions while two are in force. Empty: there is none. */
   findPolicy(id: string): readonly CompiledPolicy[] {
     return this.#byId.get(id) ?? (this.fallback?.policy.id === id ? [this.fallback] : []);
+  }
+
+  /** Every policy, each version of it, and the fallback last. */
+  *allPolicies(): IterableIterator<CompiledPolicy> {
+    for (const versions of this.#byId.values()) yield* versions;
+    if (this.fallback !== undefined) yield this.fallback;
   }
 
   /** What an endpoint leads to; "" where the request has none. Without a domain: in `default`. */

@@ -1,17 +1,19 @@
 import type { TakeAnswer } from "../counters/counter-store.ts";
-import type { LimiterOptions } from "../limiter.ts";
 import type { Policy, Trial } from "../policy/policy.ts";
 import type { CheckRequest } from "../request/check-request.ts";
-import type { CompiledPolicy } from "./compiled.ts";
+import type { CompiledPolicy } from "./compiled-policy.ts";
 import { isForThese, joinsTrialAt } from "./in-rollout.ts";
 import { appliedIn, isRefused, type Resolution } from "./resolve.ts";
 import type { Snapshot } from "./snapshot.ts";
+
+/** Hears of a version of a policy that decided, at which step its subject joins the trial, and whether it denies. */
+export type OnTrial = (policy: Policy, step: number, denied: boolean) => void;
 
 const noDimensions: Readonly<Record<string, string>> = {};
 
 /** Tells what each version on trial makes of a request that was decided. */
 export function tellTrials(
-  onTrial: NonNullable<LimiterOptions["onTrial"]>,
+  onTrial: OnTrial,
   snapshot: Snapshot,
   { dimensions = noDimensions }: CheckRequest,
   resolution: Resolution,

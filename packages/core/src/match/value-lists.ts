@@ -1,6 +1,6 @@
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
 import { type IpAddress, parseIp } from "../subject/ip-address.ts";
-import type { Condition, ValueList } from "./compiled.ts";
+import type { Condition, ValueList } from "./compiled-policy.ts";
 
 type Dimensions = Readonly<Record<string, string>>;
 

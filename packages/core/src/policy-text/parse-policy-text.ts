@@ -1,6 +1,6 @@
 import type { Problem } from "../errors.ts";
+import { lintPolicies } from "../lint/lint-policies.ts";
 import { assemblePolicies, type PolicyPart } from "../policy/assemble-policies.ts";
-import { lintPolicies } from "../policy/lint-policies.ts";
 import type { PolicySet } from "../policy/policy.ts";
 import { type ReadPolicies, readPolicyDocument } from "../policy/read-policy-document.ts";
 import { problemsError } from "../shape/reading.ts";

@@ -1,7 +1,7 @@
 import { listOf, oneOrMany } from "../shape/list-shapes.ts";
 import { mapOf, objectOf } from "../shape/object-shapes.ts";
 import type { Reading } from "../shape/reading.ts";
-import { boolean, choice, described, refine, type Shape } from "../shape/shape.ts";
+import { boolean, choice, described, type ReadOf, refine, type Shape } from "../shape/shape.ts";
 import { dimensionName, limitName, tierName } from "./names.ts";
 import { dayMs, duration } from "./parse-duration.ts";
 import { findMisfits, windowShape } from "./parse-window.ts";
@@ -19,54 +19,69 @@ const dimensions = refine(oneOrMany(dimensionName, { max: 16 }), (names, reading
   return names;
 });
 
-const writtenLimit = objectOf(
-  { windows: windowsShape },
-  {
-    name: described(
-      limitName,
-      "Names the limit in answers and in counters. Give one where two limits of a policy have the same dimensions.",
-    ),
-    by: described(
-      dimensions,
-      "The dimensions whose values make the subject. Left out: one counter for everybody together.",
-      { examples: [["tenant"], ["tenant", "user"], ["ip"]] },
-    ),
-    algorithm: described(choice(algorithms), "How the windows are counted.", { default: "gcra" }),
-    tiers: described(
-      mapOf(tierName, objectOf({ windows: windowsShape }), { max: 256 }),
-      "Other windows for subjects of a tier.",
-    ),
-    missing: described(
-      choice(["share", "skip", "deny"]),
-      "What a request does that lacks one of the dimensions: share one counter with all such requests, skip the limit, or be denied.",
-      { default: "share" },
-    ),
-    block_for: described(
-      duration({ minMs: 0, maxMs: 366 * dayMs }),
-      "After a denial, the subject is denied for this long.",
-    ),
-    blockable: described(
-      boolean,
-      "Whether subjects can be blocked by hand, for a time. Limits with block_for always can.",
-      { default: false },
-    ),
-    on_change: described(choice(["keep", "reset"]), "What an edit of the limit does to running counters.", {
-      default: "keep",
-    }),
-  },
-);
+const limitFields = {
+  name: described(
+    limitName,
+    "Names the limit in answers and in counters. Give one where two limits of a policy have the same dimensions.",
+  ),
+  by: described(
+    dimensions,
+    "The dimensions whose values make the subject. Left out: one counter for everybody together.",
+    { examples: [["tenant"], ["tenant", "user"], ["ip"]] },
+  ),
+  algorithm: described(choice(algorithms), "How the windows are counted.", { default: "gcra" }),
+  tiers: described(
+    mapOf(tierName, objectOf({ windows: windowsShape }), { max: 256 }),
+    "Other windows for subjects of a tier. A limit without `windows` applies to these tiers only.",
+  ),
+  missing: described(
+    choice(["share", "skip", "deny"]),
+    "What a request does that lacks one of the dimensions: share one counter with all such requests, skip the limit, or be denied.",
+    { default: "share" },
+  ),
+  block_for: described(
+    duration({ minMs: 0, maxMs: 366 * dayMs }),
+    "After a denial, the subject is denied for this long.",
+  ),
+  blockable: described(
+    boolean,
+    "Whether subjects can be blocked by hand, for a time. Limits with block_for always can.",
+    { default: false },
+  ),
+  on_change: described(choice(["keep", "reset"]), "What an edit of the limit does to running counters.", {
+    default: "keep",
+  }),
+};
+
+const withWindows = objectOf({ windows: windowsShape }, limitFields);
+const withTiers = objectOf({}, { windows: windowsShape, ...limitFields });
+type WrittenLimit = ReadOf<typeof withTiers>;
+
+/** Windows are required, unless tiers have them. */
+const writtenLimit: Shape<WrittenLimit> = {
+  name: withWindows.name,
+  schema: { ...withTiers.schema, anyOf: [{ required: ["windows"] }, { required: ["tiers"] }] },
+  read: (value, reading) => (hasTiers(value) ? withTiers : withWindows).read(value, reading),
+};
+
+function hasTiers(value: unknown): boolean {
+  const tiers = typeof value === "object" && value !== null && "tiers" in value ? value.tiers : undefined;
+  return typeof tiers === "object" && tiers !== null && Object.keys(tiers).length > 0;
+}
 
 export const limitShape: Shape<Limit> = refine(writtenLimit, (written, reading): Limit => {
-  const algorithm = written.algorithm ?? algorithmFor(written.windows);
   const tiers = written.tiers ?? noTiers;
-  checkWindowsFit(written.windows, algorithm, reading, "windows");
+  const { windows: ownWindows = noWindows } = written;
+  const byTier = Object.values(tiers).flatMap(({ windows }) => windows);
+  const algorithm = written.algorithm ?? algorithmFor(ownWindows.length === 0 ? byTier : ownWindows);
+  checkWindowsFit(ownWindows, algorithm, reading, "windows");
   for (const [tier, { windows }] of Object.entries(tiers))
     checkWindowsFit(windows, algorithm, reading, "tiers", tier, "windows");
   return {
     ...(written.name === undefined ? undefined : { name: written.name }),
     by: written.by ?? [],
     algorithm,
-    windows: written.windows,
+    windows: ownWindows,
     tiers,
     missing: written.missing ?? "share",
     blockForMs: written.block_for ?? 0,
@@ -81,6 +96,7 @@ export const limitsShape: Shape<readonly Limit[]> = listOf(limitShape, { max: ma
 
 export const localLimitsShape: Shape<readonly Limit[]> = listOf(limitShape, { min: 1, max: maxLimits });
 
+const noWindows: readonly Window[] = [];
 const noTiers: Limit["tiers"] = Object.freeze(Object.create(null));
 
 /** Days and months of the calendar need fixed windows; where nothing else is among them, that is what is meant. */

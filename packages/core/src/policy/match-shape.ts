@@ -1,8 +1,8 @@
-import { maxDimensions } from "../request/check-request.ts";
 import { oneOrMany } from "../shape/list-shapes.ts";
 import { mapOf, openObjectOf } from "../shape/object-shapes.ts";
 import { described, refine, type Shape, text } from "../shape/shape.ts";
 import { suggest } from "../shape/suggest.ts";
+import { maxDimensions } from "./bounds.ts";
 import { endpointPattern } from "./endpoint-pattern.ts";
 import { anything, dimensionName, dimensionValue, domainName } from "./names.ts";
 import type { DimensionValues, Match } from "./policy.ts";

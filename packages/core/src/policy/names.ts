@@ -1,6 +1,7 @@
 /** How things in a policy file may be called. No name holds `|` or `,`, which separate the parts of a counter's key. */
-import { maxDimensionLength } from "../request/check-request.ts";
+
 import { type Shape, text } from "../shape/shape.ts";
+import { maxDimensionLength } from "./bounds.ts";
 
 export const policyId: Shape<string> = text({
   max: 128,

@@ -1,9 +1,9 @@
-import { maxCost } from "../request/check-request.ts";
 import { byType, oneOrMany } from "../shape/list-shapes.ts";
 import { mapOf, type ObjectOf, objectOf } from "../shape/object-shapes.ts";
 import type { Reading } from "../shape/reading.ts";
 import { boolean, choice, described, integer, number, refine, type Shape, text } from "../shape/shape.ts";
 import { hasMisspelt } from "../shape/suggest.ts";
+import { maxCost } from "./bounds.ts";
 import { defaultMaxOvershoot, defaultPolicyId } from "./default-policy.ts";
 import { endpointPattern } from "./endpoint-pattern.ts";
 import { limitsShape, localLimitsShape } from "./limit-shape.ts";
@@ -89,7 +89,11 @@ const commonFields = {
     { default: defaultMaxOvershoot, examples: [0.001, "5%"] },
   ),
   warn_at: described(shareShape, "Share of a limit from which its state is `warning`: 0.8 or 80%.", { default: 0.8 }),
-  count_denials: described(boolean, "Whether denials are counted across nodes as well as on each.", { default: false }),
+  count_denials: described(
+    boolean,
+    "Whether the servers that hold the counters also keep what was denied in a row, for all nodes. Such a policy is never leased.",
+    { default: false },
+  ),
 };
 
 const policyFields = objectOf(

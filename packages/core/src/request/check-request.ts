@@ -41,17 +41,8 @@ export interface CheckRequest {
   readonly deadlineMs?: number | undefined;
   /** Also answer for every limit, not only for the one that speaks. */
   readonly details?: boolean | undefined;
+  /** With `details`: keep a record of every limit, and answer with it and with every window of the limit. */
+  readonly record?: boolean | undefined;
   /** Also answer with a receipt, by which the take can be given back. */
   readonly receipt?: boolean | undefined;
 }
-
-export const maxCost = 100_000;
-/** How long a subject may be blocked for at most. */
-export const maxBlockMs: number = 30 * 24 * 60 * 60 * 1000;
-export const maxDimensions = 32;
-export const maxDimensionLength = 4096;
-export const maxIdLength = 256;
-export const maxIdTtlMs: number = 24 * 60 * 60 * 1000;
-export const maxNamedPolicies = 32;
-export const maxGivenLimits = 16;
-export const maxDeadlineMs = 60_000;

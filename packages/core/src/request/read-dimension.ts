@@ -1,8 +1,9 @@
 import { SluiceError } from "../errors.ts";
+import { maxDimensionLength } from "../policy/bounds.ts";
 import { canonicalValue } from "../subject/canonical-value.ts";
 import { defaultIpv6PrefixBits, ipSubject } from "../subject/ip-address.ts";
 import { joinSubject } from "../subject/join-subject.ts";
-import { type CheckRequest, maxDimensionLength } from "./check-request.ts";
+import type { CheckRequest } from "./check-request.ts";
 
 type Dimensions = NonNullable<CheckRequest["dimensions"]>;
 
@@ -22,6 +23,14 @@ function fieldOf(dimensions: Dimensions, name: string): unknown {
       return dimensions.ip;
     case "api_key":
       return dimensions.api_key;
+    case "resource":
+      return dimensions.resource;
+    case "prefix":
+      return dimensions.prefix;
+    case "api":
+      return dimensions.api;
+    case "scope":
+      return dimensions.scope;
     default:
       return dimensions[name];
   }
@@ -64,8 +73,16 @@ export function readDimension(
   return subject;
 }
 
-/** Who a request is about when no policy says so, best known first. */
-const identifying = ["user", "api_key", "limit_key", "identifier", "tenant", "org", "ip"] as const;
+/** Who a request is about when neither a policy nor its `scope` says so, best known first. */
+export const identifyingDimensions: readonly string[] = [
+  "user",
+  "api_key",
+  "limit_key",
+  "identifier",
+  "tenant",
+  "org",
+  "ip",
+];
 const describing: ReadonlySet<string> = new Set([
   "endpoint",
   "method",
@@ -74,10 +91,19 @@ const describing: ReadonlySet<string> = new Set([
   "scope",
   "resource",
   "prefix",
+  "api",
 ]);
 
+/** Dimensions that Sluice, its transports and its middleware know by name. */
+export const wellKnownDimensions: readonly string[] = ["subject", ...identifyingDimensions, ...describing];
+
 function readSubject(dimensions: Dimensions, ipv6PrefixBits: number): string {
-  for (const name of identifying) {
+  const scope = rawDimension(dimensions, "scope");
+  if (scope !== "" && scope !== "subject" && !describing.has(scope)) {
+    const value = readDimension(dimensions, scope, ipv6PrefixBits);
+    if (value !== "") return `${scope}:${value}`;
+  }
+  for (const name of identifyingDimensions) {
     const value = readDimension(dimensions, name, ipv6PrefixBits);
     if (value !== "") return `${name}:${value}`;
   }

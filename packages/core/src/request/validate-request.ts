@@ -1,13 +1,6 @@
 import { type Problem, SluiceError } from "../errors.ts";
-import {
-  type CheckRequest,
-  maxCost,
-  maxDeadlineMs,
-  maxGivenLimits,
-  maxIdLength,
-  maxIdTtlMs,
-  maxNamedPolicies,
-} from "./check-request.ts";
+import { maxCost, maxDeadlineMs, maxGivenLimits, maxIdLength, maxIdTtlMs, maxNamedPolicies } from "../policy/bounds.ts";
+import type { CheckRequest } from "./check-request.ts";
 
 /**
  * Refuses a request that is not one, naming every field that is wrong. Callers in plain JavaScript have no compiler to

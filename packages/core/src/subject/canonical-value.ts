@@ -1,4 +1,4 @@
-import { normalizeEndpoint } from "../match/endpoint-path.ts";
+import { normalizeEndpoint } from "./endpoint-path.ts";
 import { ipSubject } from "./ip-address.ts";
 
 /**

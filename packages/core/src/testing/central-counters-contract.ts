@@ -1,6 +1,6 @@
+import { epochMs, ledgerMarginMs } from "../counters/allowance.ts";
 import type { CentralCounters, LeaseAnswer, LeaseAsk, ResolvedLimit } from "../counters/counter-store.ts";
 import { SluiceError } from "../errors.ts";
-import { epochMs, ledgerMarginMs } from "../leases/allowance.ts";
 import type { Algorithm } from "../policy/policy.ts";
 import {
   type ContractCase,

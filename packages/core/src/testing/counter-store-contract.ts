@@ -1,6 +1,6 @@
 import type { CounterStore, LimitOutcome, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
 import { SluiceError } from "../errors.ts";
-import type { CompiledLimit } from "../match/compiled.ts";
+import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import { type Algorithm, algorithms } from "../policy/policy.ts";
 import { type Conversation, conversations, type Deed, type Step } from "./conversations.ts";
 import { compileTestLimit, resolvedLimit, windowOf } from "./test-limit.ts";
@@ -575,6 +575,112 @@ export const counterStoreContract: readonly ContractCase[] = [
       );
     }
   }),
+
+  ...forEachAlgorithm(
+    "a policy with count_denials has what was denied in a row, until the next allowance or a reset",
+    async (algorithm, { store, advance }) => {
+      const limit = compileTestLimit({ algorithm, windows: [windowOf(3, 1000)], countDenials: true });
+      const ask = async (cost: number): Promise<number | undefined> =>
+        (await store.take([resolvedLimit(limit, "u", cost)])).records?.[0]?.denied;
+      expectEqual(await ask(3), 0, "allowed");
+      expectEqual([await ask(2), await ask(1)], [2, 3], "each denial adds its cost");
+      expectEqual(await ask(5), 8, "also a cost that never fits");
+      const peeked = await store.peek([resolvedLimit(limit, "u", 1)]);
+      expectEqual([peeked.records?.[0]?.denied, peeked.records?.[0]?.windows], [8, []], "a peek adds nothing");
+      const other = await store.take([resolvedLimit(limit, "other")]);
+      expectEqual(other.records?.[0]?.denied, 0, "others are not concerned");
+      await advance(2000);
+      expectEqual(await ask(3), 0, "an allowance begins anew");
+      expectEqual(await ask(1), 1, "and counting goes on");
+      await store.reset([resolvedLimit(limit, "u")]);
+      expectEqual((await store.peek([resolvedLimit(limit, "u")])).records?.[0]?.denied, 0, "a reset forgets it");
+    },
+  ),
+
+  ...forEachAlgorithm(
+    "what a block denies is counted in a row, also when its windows are idle",
+    async (algorithm, { store, advance }) => {
+      const limit = compileTestLimit({
+        algorithm,
+        windows: [windowOf(1, 1000)],
+        countDenials: true,
+        blockForMs: 60_000,
+      });
+      const ask = async (): Promise<number | undefined> =>
+        (await store.take([resolvedLimit(limit, "u")])).records?.[0]?.denied;
+      expectEqual([await ask(), await ask()], [0, 1], "the second is denied, and begins a block");
+      await advance(4000);
+      expectEqual(await ask(), 2, "the block denies as well");
+    },
+  ),
+
+  {
+    name: "a denial counts for the limits that deny, and not for those beside them",
+    async run(open) {
+      const { store } = await open();
+      const compile = (policy: string, limit: number, countDenials: boolean): CompiledLimit =>
+        compileTestLimit({ algorithm: "gcra", windows: [windowOf(limit, 60_000)], policy, countDenials });
+      const [wide, narrow, plain] = [
+        compile("wide", 100, true),
+        compile("narrow", 2, true),
+        compile("plain", 100, false),
+      ];
+      const ask = async (group = 0): Promise<(number | undefined)[]> => {
+        const limits = [resolvedLimit(plain, "u"), resolvedLimit(wide, "u"), resolvedLimit(narrow, "u", 1, group)];
+        return (await store.take(limits)).records!.map((record) => record?.denied);
+      };
+      const none = undefined as unknown as null;
+      expectEqual(
+        [await ask(), await ask()],
+        [
+          [none, 0, 0],
+          [none, 0, 0],
+        ],
+        "both are allowed",
+      );
+      expectEqual(
+        [await ask(), await ask()],
+        [
+          [none, 0, 1],
+          [none, 0, 2],
+        ],
+        "only the narrow one denies",
+      );
+      expectEqual(await ask(1), [none, 0, 3], "in shadow mode it counts too");
+      await store.close();
+    },
+  },
+
+  ...forEachAlgorithm(
+    "a record has every window as it is after the take, and when that was",
+    async (algorithm, under) => {
+      const { store, advance } = under;
+      const windows = [windowOf(10, 1000), windowOf(100, 60_000)];
+      const limit = compileTestLimit({ algorithm, windows });
+      const asked = (cost: number): ResolvedLimit[] => [resolvedLimit(limit, "u", cost)];
+      const fresh = await store.peek(asked(1), { record: true });
+      expectEqual(fresh.records?.[0]?.updatedMs, undefined, "nothing was decided by it yet");
+      const first = await store.take(asked(4), { record: true });
+      const left = (answer: TakeAnswer): number[] | undefined =>
+        answer.records?.[0]?.windows.map(({ remaining }) => remaining);
+      expectEqual(left(first), [6, 96], "after the take");
+      expectEqual(first.records?.[0]?.updatedMs, first.atMs, "at the moment it was decided");
+      await advance(100);
+      const denied = await store.take(asked(9), { record: true });
+      expectEqual([denied.taken, denied.records?.[0]?.denied], [false, 9], "the short window denies");
+      expectEqual(denied.records?.[0]?.updatedMs, denied.atMs, "which is recorded as well");
+      const peeked = await store.peek(asked(1), { record: true });
+      expectEqual([left(peeked), peeked.records?.[0]?.denied], [left(denied), 9], "as a look finds it");
+      expectEqual(peeked.records?.[0]?.updatedMs, denied.atMs, "a look is no update");
+      const reading = (await store.read(resolvedLimit(limit, "u"))).map(({ state }) => state);
+      expectEqual(
+        peeked.records?.[0]?.windows.map(({ state }) => state),
+        reading,
+        "the same quantities as read has",
+      );
+      expectEqual((await store.take(asked(1))).records, undefined, "no record is returned unless one is asked for");
+    },
+  ),
 
   ...forEachAlgorithm("read tells how a counter stands", async (algorithm, { store }) => {
     const limit = compileTestLimit({ algorithm, windows: [windowOf(5, 60_000)] });

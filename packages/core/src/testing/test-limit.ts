@@ -1,6 +1,6 @@
 import type { ResolvedLimit } from "../counters/counter-store.ts";
+import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import { compileLimits } from "../match/compile-limit.ts";
-import type { CompiledLimit } from "../match/compiled.ts";
 import type { Algorithm, Limit, Policy, Window } from "../policy/policy.ts";
 
 export interface TestLimit {
@@ -13,6 +13,8 @@ export interface TestLimit {
   readonly blockable?: boolean;
   readonly counters?: Policy["counters"];
   readonly maxOvershoot?: number;
+  readonly onFailure?: Policy["onFailure"];
+  readonly countDenials?: boolean;
 }
 
 /** `perSecond`-like windows without ceremony: 100 per 1 000 ms, and a burst where it differs. */
@@ -52,6 +54,8 @@ export function compileTestLimit({
   blockable,
   counters = "auto",
   maxOvershoot = 0.01,
+  onFailure = "open",
+  countDenials = false,
 }: TestLimit): CompiledLimit {
   const limit: Limit = {
     ...(name === undefined ? {} : { name }),
@@ -64,7 +68,8 @@ export function compileTestLimit({
     blockable: blockable ?? false,
     onChange: "keep",
   };
-  return compileLimits({ ...policyOf(policy ?? "test", [limit]), counters, maxOvershoot })[0]!;
+  const policyFields = { counters, maxOvershoot, onFailure, countDenials };
+  return compileLimits({ ...policyOf(policy ?? "test", [limit]), ...policyFields })[0]!;
 }
 
 export function resolvedLimit(limit: CompiledLimit, subject: string, cost = 1, group = 0): ResolvedLimit {

@@ -10,6 +10,8 @@ import {
 } from "@nestjs/common";
 import { APP_FILTER, APP_GUARD, ModuleRef, ModulesContainer, Reflector } from "@nestjs/core";
 import { SluiceError } from "sluice";
+import { aFunction, anObject, type CheckedCall, checkOptions, trueOrFalse } from "sluice/store";
+import { checkedOptions } from "../check-options.ts";
 import type { Limits } from "../limits.ts";
 import type { RateLimitOptions } from "../rate-limit-options.ts";
 import type { NestRequest } from "./exchange.ts";
@@ -66,7 +68,7 @@ export class RateLimitModule implements OnModuleInit {
     limits: Limits,
     options: RateLimitModuleOptions<Request> = {},
   ): DynamicModule {
-    const { everywhere, ...rest } = options;
+    const { everywhere, ...rest } = checkedOptions(options, { everywhere: trueOrFalse });
     const create = (): RouteGates => createRouteGates({ ...rest, limits });
     // Says now what is wrong. Every app that imports the module has limits of its own.
     create();
@@ -75,8 +77,14 @@ export class RateLimitModule implements OnModuleInit {
 
   /** Limits and options that have to be waited for: `useFactory: (config) => ({ limits: config.get("limits") })`. */
   static forRootAsync<Request extends object = NestRequest>(options: RateLimitAsyncOptions<Request>): DynamicModule {
+    checkOptions<RateLimitAsyncOptions<Request>>(options, asyncForms, asyncCall);
     const { imports = [], inject = [], useFactory, everywhere } = options;
-    const create = async (...injected: never[]): Promise<RouteGates> => createRouteGates(await useFactory(...injected));
+    if (useFactory === undefined) throw wrongModule("useFactory", `must be given; ${asyncHint}`);
+    const create = async (...injected: never[]): Promise<RouteGates> => {
+      const settings = await useFactory(...injected);
+      if (!anObject.holds(settings)) throw wrongModule("useFactory", `must return an object; ${asyncHint}`);
+      return createRouteGates(settings);
+    };
     // Nest hands in whatever was injected, and has no types for it.
     const provider: FactoryProvider = {
       provide: RouteGates,
@@ -103,6 +111,14 @@ export class RateLimitModule implements OnModuleInit {
 Module({})(RateLimitModule);
 Inject(ModuleRef)(RateLimitModule, undefined, 0);
 Inject(ModulesContainer)(RateLimitModule, undefined, 1);
+
+const asyncHint = 'write useFactory: () => ({ limits: "100/m" })';
+const asyncForms = { imports: undefined, inject: undefined, useFactory: aFunction, everywhere: trueOrFalse };
+const asyncCall: CheckedCall = {
+  name: "RateLimitModule.forRootAsync",
+  code: "invalid_policies",
+  foreign: { limits: asyncHint, useClass: asyncHint, useExisting: asyncHint },
+};
 
 function wrongModule(name: string, message: string): SluiceError {
   return new SluiceError("invalid_policies", `${name} ${message}`, [{ path: [name], message }]);

@@ -1,7 +1,7 @@
 import { SetMetadata } from "@nestjs/common";
 import type { OneLimit } from "sluice";
 import { createGate } from "../gate.ts";
-import type { AskedLimiter, Limits } from "../limits.ts";
+import type { AskedLimiter } from "../limits.ts";
 import type { RateLimitOptions } from "../rate-limit-options.ts";
 import { type NestRequest, readerFor } from "./exchange.ts";
 import { isOneLine, type RouteLimits, type RouteMark } from "./route-gates.ts";
@@ -28,11 +28,16 @@ export function RateLimit<Request extends object = NestRequest>(
 ): RouteDecorator;
 export function RateLimit<Request extends object = NestRequest>(options: RouteLimits<Request>): RouteDecorator;
 export function RateLimit(first: OwnLimits | RouteLimits, options: RateLimitOptions<NestRequest> = {}): RouteDecorator {
-  const isLimits = isOneLine(first as Limits) || "check" in (first as object) || "limiter" in (first as object);
-  const mark = (isLimits ? { ...options, limits: first } : first) as RouteLimits;
+  const isLimits = typeof first !== "object" || first === null || Array.isArray(first) || hasLimits(first);
+  const mark = (isLimits ? { ...options, limits: first ?? null } : first) as RouteLimits;
   refuseMistakes(mark);
   // Each place has a mark of its own, and so limits of its own, also where one decorator is used in several.
   return (...place: unknown[]) => Reflect.apply(SetMetadata(markKey, { ...mark }), undefined, place);
+}
+
+/** A limit that has not been told yet whom it counts is refused as such, and not as an option. */
+function hasLimits(first: object): boolean {
+  return "check" in first || "limiter" in first || "by" in first;
 }
 
 /** Neither counted nor limited: a controller, or a single handler. A handler's own `RateLimit` counts all the same. */

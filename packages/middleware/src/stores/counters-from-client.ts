@@ -87,7 +87,8 @@ class CountersOfClient implements CounterStore {
 
   #begin(): RedisCounters {
     // What is none of those clients is refused by name.
-    return redis(this.#client as RedisSource, { deadlineMs, prefix: prefixOf(this.#client) });
+    // The stores warn of outages.
+    return redis(this.#client as RedisSource, { deadlineMs, prefix: prefixOf(this.#client), warn: false });
   }
 }
 

@@ -54,30 +54,37 @@ const inHand = new AsyncLocalStorage<RequestInHand>();
 
 /**
  * A store for express-rate-limit 7 and 8, in memory or wherever `counters` are. Each hit is one atomic call; hits beyond the
- * limit are not charged (`totalHits` is then the limit plus one), windows are exact to the millisecond, counters end by
- * themselves, and in memory they are bounded.
+ * limit are not charged, and `totalHits` is then the limit plus how many this process has refused the key in a row. Windows are
+ * exact to the millisecond, counters expire, and in memory they are bounded.
  *
  * express-rate-limit does not tell its stores a limit that is a function, and takes hits back without saying which
  * (`skipFailedRequests`, `skipSuccessfulRequests`). `rateLimit` of this module does. Used with express-rate-limit's own, the
  * store then counts every hit, as others do, and can do so by `fixed_window`, `sliding_window` and `sliding_log` only.
+ *
+ * It does not pass on whether `passOnStoreError` was given either. `rateLimit` of this module does: the store then rejects while
+ * counters cannot be asked, and express-rate-limit applies its option. With express-rate-limit's own `rateLimit`, give the store
+ * `onFailure` instead.
  */
 export class SluiceStore implements Store {
   readonly localKeys: boolean;
   readonly prefix: string;
   /** Absent where counters are shared: they cannot all be found. */
   readonly resetAll?: () => void;
+  readonly #options: StoreOptions;
   readonly #algorithm: Algorithm | undefined;
+  #failsAsErrors = false;
+  #refusal: unknown;
   #limits: LimitsByShape;
   #windowMs: number | undefined;
   /** Undefined: not known beforehand. */
   #limit: number | undefined;
 
   constructor(options: StoreOptions = {}) {
-    const limits = (): LimitsByShape => new LimitsByShape("express-rate-limit", options);
-    this.#limits = limits();
+    this.#options = options;
+    this.#limits = this.#open();
     if (options.counters === undefined) {
       this.resetAll = () => {
-        this.#limits = limits();
+        this.#limits = this.#open();
       };
     }
     this.#limits.claim();
@@ -86,15 +93,32 @@ export class SluiceStore implements Store {
     this.#algorithm = options.algorithm;
   }
 
-  init({ windowMs, limit, skipFailedRequests, skipSuccessfulRequests }: Options): void {
-    const takesBack = skipFailedRequests || skipSuccessfulRequests;
-    const known = typeof limit === "number" && !takesBack ? limit : undefined;
-    if (known === undefined && !this.#isInHand() && !countsWithoutLimit(this.#algorithm)) {
-      const why = takesBack ? "hits that are taken back" : "a limit that is a function";
-      throw wrongOption("algorithm", `${this.#algorithm} and ${why} need rateLimit of this module`);
+  init(options: Options): void {
+    try {
+      this.#init(options);
+    } catch (error) {
+      this.#refusal = error;
+      throw error;
     }
-    this.#windowMs = windowMs;
-    this.#limit = known;
+  }
+
+  /** Throws what `init` did: newer versions of express-rate-limit only log that. */
+  confirm(): void {
+    if (this.#refusal !== undefined) throw this.#refusal;
+  }
+
+  /**
+   * `passOnStoreError` was given: failures are errors for express-rate-limit, which passes them over or on. Called before the first
+   * hit, by `rateLimit` of this module.
+   */
+  obeyPassOnStoreError(passes: boolean): void {
+    const { onFailure } = this.#options;
+    if (onFailure === (passes ? "closed" : "open")) {
+      throw wrongOption("passOnStoreError", `${passes} contradicts onFailure ${onFailure} of the store: leave one out`);
+    }
+    if (onFailure !== undefined) return;
+    this.#failsAsErrors = true;
+    this.#limits = this.#open();
   }
 
   get(key: string): Promise<ClientRateLimitInfo | undefined> {
@@ -113,7 +137,7 @@ export class SluiceStore implements Store {
     const counted = (decision: Decision): ClientRateLimitInfo => {
       const { receipt } = decision;
       if (receipt !== undefined) request?.charged(() => limits.give(receipt, shape));
-      return infoOf(decision, shape);
+      return infoOf(decision, shape, request?.givesBack ?? false);
     };
     const decision = limits.hit(key, shape, { receipt: request?.givesBack });
     return decision instanceof Promise ? decision.then(counted) : counted(decision);
@@ -132,12 +156,31 @@ export class SluiceStore implements Store {
     this.#limits.disclaim();
   }
 
+  #init({ windowMs, limit, skipFailedRequests, skipSuccessfulRequests }: Options): void {
+    const takesBack = skipFailedRequests || skipSuccessfulRequests;
+    const known = typeof limit === "number" && !takesBack ? limit : undefined;
+    if (known === undefined && !this.#isInHand() && !countsWithoutLimit(this.#algorithm)) {
+      const why = takesBack ? "hits that are taken back" : "a limit that is a function";
+      throw wrongOption("algorithm", `${this.#algorithm} and ${why} need rateLimit of this module`);
+    }
+    this.#windowMs = windowMs;
+    this.#limit = known;
+    // What cannot be kept is refused now, and not with the first request.
+    this.#limits.limiterFor(this.#shape(known ?? 1));
+  }
+
+  #open(): LimitsByShape {
+    const options = this.#failsAsErrors ? ({ ...this.#options, onFailure: "error" } as const) : this.#options;
+    return new LimitsByShape("express-rate-limit", options);
+  }
+
   #isInHand(): boolean {
     return inHand.getStore()?.store === this;
   }
 
   #shape(limit: number): LimitShape {
-    if (this.#windowMs === undefined) throw wrongOption("store", "has not been given to a rateLimit, or was refused");
+    this.confirm();
+    if (this.#windowMs === undefined) throw wrongOption("store", "has not been given to a rateLimit");
     return { windowMs: this.#windowMs, limit };
   }
 
@@ -157,9 +200,14 @@ export class SluiceStore implements Store {
 export function rateLimit(options: Partial<Options> = {}): RateLimitRequestHandler {
   const { store = new SluiceStore(), limit = options.max } = options;
   if (!(store instanceof SluiceStore)) return theirRateLimit(options);
+  if (options.passOnStoreError !== undefined) store.obeyPassOnStoreError(Boolean(options.passOnStoreError));
   const { skipFailedRequests = false, skipSuccessfulRequests = false } = options;
   const givesBack = skipFailedRequests || skipSuccessfulRequests;
-  if (typeof limit !== "function" && !givesBack) return theirRateLimit({ ...options, store });
+  if (typeof limit !== "function" && !givesBack) {
+    const handler = theirRateLimit({ ...options, store });
+    store.confirm();
+    return handler;
+  }
 
   const ours: Partial<Options> = { ...options, store, skipFailedRequests: false, skipSuccessfulRequests: false };
   if (typeof limit === "function") {
@@ -173,6 +221,7 @@ export function rateLimit(options: Partial<Options> = {}): RateLimitRequestHandl
     ours.limit = () => inHand.getStore()!.limit!;
   }
   const theirs = inHand.run(new RequestInHand(store, givesBack), () => theirRateLimit(ours));
+  store.confirm();
   const handler: RequestHandler = (request, response, next) => {
     const one = new RequestInHand(store, givesBack);
     if (givesBack) watch(request, response, one, options);
@@ -196,11 +245,13 @@ function watch(request: Request, response: Response, one: RequestInHand, options
   });
 }
 
-function infoOf(decision: Decision, { windowMs, limit }: LimitShape): ClientRateLimitInfo {
-  const { allowed, used = 1, retryAfterMs, resetAfterMs } = decision;
+function infoOf(decision: Decision, { windowMs, limit }: LimitShape, givesBack: boolean): ClientRateLimitInfo {
+  const { allowed, used = 1, denyCount, retryAfterMs, resetAfterMs } = decision;
   // A hit that could not be counted is a hit all the same.
   if (allowed) return { totalHits: Math.max(used, 1), resetTime: fromNow(resetAfterMs ?? windowMs) };
-  return { totalHits: Math.max(Math.floor(limit), 0) + 1, resetTime: fromNow(retryAfterMs ?? windowMs) };
+  // Handlers that go by the first hit beyond the limit find one. Theirs takes refused hits back with the other failures.
+  const refused = givesBack ? 1 : Math.max(denyCount, 1);
+  return { totalHits: Math.max(Math.floor(limit), 0) + refused, resetTime: fromNow(retryAfterMs ?? windowMs) };
 }
 
 function hasGoodStatus(_request: Request, response: Response): boolean {

@@ -3,9 +3,15 @@ import theirPlugin, {
   type FastifyRateLimitStoreCtor,
   type RateLimitPluginOptions as TheirPluginOptions,
 } from "@fastify/rate-limit";
-import type { FastifyPluginAsync } from "fastify";
-import { type CounterStore, type Decision, maxBlockMs } from "sluice";
-import { LimitsByShape, type StoreOptions } from "./limits-by-shape.ts";
+import type { FastifyInstance, FastifyPluginAsync } from "fastify";
+import { type CounterStore, type Decision, maxBlockMs, StoreUnavailable } from "sluice";
+import {
+  LimitsByShape,
+  type LimitsOptions,
+  type ShapeNames,
+  type StoreOptions,
+  wrongOption,
+} from "./limits-by-shape.ts";
 
 export type {
   CreateRateLimitOptions,
@@ -43,7 +49,10 @@ interface RouteInfo {
   readonly method?: string | readonly string[] | undefined;
   readonly url?: string | undefined;
   readonly constraints?: unknown;
+  readonly config?: { readonly rateLimit?: { readonly skipOnError?: unknown } | false | undefined } | undefined;
 }
+
+const names: ShapeNames = { windowMs: "timeWindow", blockForMs: "timeWindow" };
 
 type Callback = Parameters<FastifyRateLimitStore["incr"]>[1];
 
@@ -62,17 +71,22 @@ interface Standing {
  */
 export class SluiceStore implements FastifyRateLimitStore {
   readonly #limits: LimitsByShape;
-  readonly #options: StoreOptions;
+  readonly #options: LimitsOptions;
   readonly #backoff: "none" | "window" | "exponential";
   /** Those of this store and of its children, each prefix once. */
   #claimed = new Map<string, LimitsByShape>();
 
-  constructor(params: StoreParams = {}, options: StoreOptions = {}) {
+  constructor(params: StoreParams = {}, options: LimitsOptions = {}) {
     this.#options = options;
-    this.#limits = new LimitsByShape("fastify-rate-limit", options);
+    this.#limits = new LimitsByShape("fastify-rate-limit", options, names);
     this.#limits.claim();
     this.#backoff = params.continueExceeding ? "window" : params.exponentialBackoff ? "exponential" : "none";
     this.#remember();
+    const { timeWindow, max } = params;
+    // What cannot be kept is refused now, and not with the first request.
+    if (typeof timeWindow === "number") {
+      this.#limits.limiterFor(this.#shape(timeWindow, typeof max === "number" ? max : 1));
+    }
   }
 
   incr(key: string, callback: Callback, timeWindow: number, max: number): void {
@@ -94,12 +108,13 @@ export class SluiceStore implements FastifyRateLimitStore {
   }
 
   child(route: object): SluiceStore {
-    const { counters, prefix = "" } = this.#options;
-    if (counters === undefined) return new SluiceStore(route, this.#options);
     const { max, timeWindow, routeInfo } = route as StoreParams;
+    const options = obeySkipOnError(this.#options, ownSkipOnError ?? findSkipOnError(routeInfo));
+    const { counters, prefix = "" } = options;
+    if (counters === undefined) return new SluiceStore(route, options);
     const { method, url, constraints } = routeInfo ?? {};
     const name = url === undefined ? [written(max), written(timeWindow)] : [method, url, constraints];
-    const child = new SluiceStore(route, { ...this.#options, prefix: prefix + JSON.stringify(name) });
+    const child = new SluiceStore(route, { ...options, prefix: prefix + JSON.stringify(name) });
     child.#claimed = this.#claimed;
     return child.#remember();
   }
@@ -130,7 +145,10 @@ export class SluiceStore implements FastifyRateLimitStore {
     if (decision.allowed || this.#backoff === "none") return standing;
     const times = this.#backoff === "window" ? 1 : 2 ** (standing.current - Math.floor(max) - 1);
     const forMs = Math.min(timeWindow * times, maxBlockMs);
-    await this.#limits.block(String(key), this.#shape(timeWindow, max), forMs);
+    await this.#limits.block(String(key), this.#shape(timeWindow, max), forMs).catch((error: unknown) => {
+      // The failure was reported. The request is refused, with or without the block.
+      if (!(error instanceof StoreUnavailable)) throw error;
+    });
     return { current: standing.current, ttl: Math.max(standing.ttl, forMs) };
   }
 
@@ -158,10 +176,14 @@ export function sluiceStore(options: StoreOptions): FastifyRateLimitStoreCtor {
 const fastifyRateLimit: FastifyPluginAsync<RateLimitPluginOptions> = async (fastify, options) => {
   const { counters, algorithm, onFailure, onDegraded, ...settings } = options;
   if (settings.store !== undefined) {
+    for (const [name, value] of Object.entries({ counters, algorithm, onFailure, onDegraded })) {
+      if (value !== undefined) throw wrongOption(name, "has no effect on a store that is given: leave one of them out");
+    }
     await theirPlugin(fastify, settings, () => {});
     return;
   }
-  const ours: StoreOptions = { ...(await placeOf(options)), algorithm, onFailure, onDegraded };
+  const given: LimitsOptions = { ...(await placeOf(options)), algorithm, onFailure, onDegraded };
+  const ours = obeySkipOnError(given, settings.skipOnError);
   class Store extends SluiceStore {
     constructor(params: StoreParams) {
       super(params, ours);
@@ -169,7 +191,44 @@ const fastifyRateLimit: FastifyPluginAsync<RateLimitPluginOptions> = async (fast
     }
   }
   await theirPlugin(fastify, { ...settings, store: Store }, () => {});
+  noteOwnSkipOnError(fastify, "rateLimit");
+  noteOwnSkipOnError(fastify, "createRateLimit");
 };
+
+/**
+ * `skipOnError` was given, for the plugin or for a route: failures are errors for @fastify/rate-limit, which skips them or passes them
+ * on. Where it was not given, `onFailure` decides.
+ */
+function obeySkipOnError(options: LimitsOptions, skipOnError: unknown): LimitsOptions {
+  const { onFailure } = options;
+  if (typeof skipOnError !== "boolean") return options;
+  if (onFailure === (skipOnError ? "closed" : "open")) {
+    throw wrongOption("skipOnError", `${skipOnError} contradicts onFailure ${onFailure}: leave one out`);
+  }
+  return onFailure === undefined ? { ...options, onFailure: "error" } : options;
+}
+
+function findSkipOnError(route: RouteInfo | undefined): unknown {
+  const own = route?.config?.rateLimit;
+  return own ? own.skipOnError : undefined;
+}
+
+/** Of a limiter that belongs to no route, while it is made. */
+let ownSkipOnError: unknown;
+
+/** The plugin hands stores the options of such a limiter merged with its own, whose `skipOnError` is then false though it was not given. */
+function noteOwnSkipOnError(fastify: FastifyInstance, name: "rateLimit" | "createRateLimit"): void {
+  const make: (options?: object) => unknown = fastify[name];
+  const noting = (options?: { readonly skipOnError?: unknown }): unknown => {
+    ownSkipOnError = options?.skipOnError;
+    try {
+      return make.call(fastify, options);
+    } finally {
+      ownSkipOnError = undefined;
+    }
+  };
+  Object.assign(fastify, { [name]: noting });
+}
 
 // As fastify-plugin does: hooks and decorators are those of whoever registers the plugin, under the name it has always had.
 Object.assign(fastifyRateLimit, {

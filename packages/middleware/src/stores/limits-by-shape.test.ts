@@ -1,5 +1,6 @@
-import { ManualClock, MemoryCounters } from "sluice";
-import { describe, expect, it } from "vitest";
+import { ManualClock, MemoryCounters, StoreUnavailable, type StoreUnavailableReason } from "sluice";
+import { failingCounters } from "sluice/testing";
+import { describe, expect, it, vi } from "vitest";
 import { LimitsByShape } from "./limits-by-shape.ts";
 
 function open(clock: ManualClock = new ManualClock()): LimitsByShape {
@@ -28,9 +29,33 @@ describe("limits by shape", () => {
     expect(await limits.hit("key", { windowMs: 1_800_000, limit: 1 })).toMatchObject({ allowed: true });
   });
 
-  it("takes limits and windows beyond what policies can say for the most that they can", async () => {
+  it("refuses windows above ten years and blocks above a year by name, and does not cut them", () => {
     const limits = open();
-    for (const windowMs of [0, 0.3, 1, 1e15]) {
+    const dayMs = 24 * 60 * 60 * 1000;
+    expect(limits.hit("key", { windowMs: 3653 * dayMs, limit: 1 })).toMatchObject({ allowed: true });
+    expect(() => limits.hit("key", { windowMs: 3653 * dayMs + 1, limit: 1 })).toThrow(
+      /^windowMs must be at most 3653 days/,
+    );
+    expect(() => limits.hit("key", { windowMs: dayMs, limit: 1, blockForMs: 367 * dayMs })).toThrow(
+      /^blockForMs must be at most 366 days/,
+    );
+  });
+
+  it("empties a key and leaves its block in place", async () => {
+    const clock = new ManualClock();
+    const limits = open(clock);
+    const shape = { windowMs: 3_600_000, limit: 250_000, blockable: true };
+    for (const cost of [100_000, 100_000, 50_000]) await limits.hit("key", shape, { cost });
+    await limits.block("key", shape, 1000);
+    expect(await limits.empty("key", shape, 250_000)).toBe(true);
+    expect(await limits.hit("key", shape)).toMatchObject({ allowed: false, reason: "blocked" });
+    clock.advance(1000);
+    expect(await limits.hit("key", shape)).toMatchObject({ allowed: true, used: 1 });
+  });
+
+  it("takes limits beyond what policies can say for the most that they can", async () => {
+    const limits = open();
+    for (const windowMs of [0, 0.3, 1, Number.POSITIVE_INFINITY]) {
       for (const limit of [1e300, Number.POSITIVE_INFINITY]) {
         expect(await limits.hit("key", { windowMs, limit })).toMatchObject({ allowed: true });
       }
@@ -41,6 +66,25 @@ describe("limits by shape", () => {
     expect(() => limits.hit("key", { windowMs: -1, limit: 1 })).toThrow(/^windowMs must be/);
     expect(() => limits.hit("key", { windowMs: 1, limit: Number.NaN })).toThrow(/^limit must be/);
     expect(() => limits.hit("key", { windowMs: 1, limit: 1, blockForMs: -1 })).toThrow(/^blockForMs must be/);
+  });
+
+  it("leaves the warning of an outage to counters that report their outages", async () => {
+    const warned = async (reportsOutages: boolean, fault: StoreUnavailableReason): Promise<number> => {
+      const counters = { ...failingCounters(() => new StoreUnavailable(fault)), reportsOutages };
+      const heard = vi.spyOn(process, "emitWarning").mockReturnValue();
+      const limits = new LimitsByShape("test", { counters, prefix: "p" });
+      expect(await limits.hit("key", { windowMs: 1000, limit: 1 })).toMatchObject({ allowed: true, degraded: fault });
+      const count = heard.mock.calls.length;
+      heard.mockRestore();
+      return count;
+    };
+    expect(await warned(true, "storage_unavailable")).toBe(0);
+    // What only the caller sees is not among them, nor a check that was not answered in time.
+    expect(await warned(true, "storage_full")).toBe(1);
+    // There is one warning a minute.
+    const later = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 120_000);
+    expect(await warned(true, "storage_timeout")).toBe(1);
+    later.mockRestore();
   });
 
   it("blocks after a denial and by hand, and a reset lifts it", async () => {

@@ -8,6 +8,7 @@ import {
   type Limiter,
   MemoryCounters,
   maxBlockMs,
+  maxCost,
   type Receipt,
   SluiceError,
   StoreUnavailable,
@@ -26,8 +27,16 @@ export interface StoreOptions {
   readonly algorithm?: Algorithm | undefined;
   /** What happens when counters cannot be asked. Absent: `open`, everything passes. `closed` rejects with an error. */
   readonly onFailure?: FailMode | undefined;
-  /** Hears of each hit that was decided without the counters; must not throw. Absent: a warning of the process, once a minute at most. */
+  /** Hears of each hit that was decided without the counters; must not throw. Absent: a warning of the process, once a minute at most, unless the counters report outages themselves. */
   readonly onDegraded?: ((reason: StoreUnavailableReason) => void) | undefined;
+}
+
+/**
+ * `error` is for libraries that have an option for failing stores: the store rejects with a plain error, and the library does what
+ * its option says. `closed` is the same with the status 503.
+ */
+export interface LimitsOptions extends Omit<StoreOptions, "onFailure"> {
+  readonly onFailure?: FailMode | "error" | undefined;
 }
 
 /** One limit, as libraries hand it to their stores with every hit. */
@@ -48,6 +57,13 @@ export interface Hit {
   readonly receipt?: boolean | undefined;
 }
 
+/** What a library calls a window's length and a block's, for messages. */
+export interface ShapeNames {
+  readonly windowMs: string;
+  readonly blockForMs: string;
+}
+
+const ownNames: ShapeNames = { windowMs: "windowMs", blockForMs: "blockForMs" };
 const defaultAlgorithm: Algorithm = "fixed_window";
 const maxShapes = 100;
 const maxClaims = 1000;
@@ -57,8 +73,11 @@ const claims = new WeakMap<CounterStore, Set<string>>();
 const maxPerMs = 10_000;
 const maxLimit = 1e12;
 const dayMs = 24 * 60 * 60 * 1000;
-const maxWindowMs = 3_653 * dayMs;
-const maxBlockForMs = 366 * dayMs;
+const maxWindowDays = 3_653;
+const maxBlockForDays = 366;
+export const maxBlockForMs: number = maxBlockForDays * dayMs;
+/** `empty` gives back this often at most: 6 400 000 in all. */
+const maxGiveBacks = 64;
 
 /**
  * Limiters for libraries that name window and limit with every hit instead of beforehand: one for each shape, the hundred used
@@ -68,11 +87,12 @@ const maxBlockForMs = 366 * dayMs;
 export class LimitsByShape {
   readonly counters: CounterStore;
   readonly #policy: string;
-  readonly #options: StoreOptions;
+  readonly #options: LimitsOptions;
+  readonly #names: ShapeNames;
   readonly #limiters = new Map<string, Limiter>();
 
   /** `family` is the library whose store this is: the same prefix in two families is not the same. */
-  constructor(family: string, options: StoreOptions) {
+  constructor(family: string, options: LimitsOptions, names: ShapeNames = ownNames) {
     this.counters = options.counters ?? new MemoryCounters();
     if (!this.counters.local && options.prefix === undefined) {
       throw wrongOption(
@@ -82,11 +102,12 @@ export class LimitsByShape {
     }
     this.#policy = policyId(family, options.prefix ?? "");
     this.#options = options;
+    this.#names = names;
   }
 
   /**
    * Takes, in one atomic call, at once where counters are in this process. A denial is a value, and takes nothing. Where
-   * counters cannot be asked, `onFailure` answers; told to fail closed, it throws (or rejects with) `StoreUnavailable`.
+   * counters cannot be asked, `onFailure` answers; by `closed` and `error` it throws (or rejects with) `StoreUnavailable`.
    */
   hit(key: string, shape: LimitShape, { cost, receipt }: Hit = {}): Decision | Promise<Decision> {
     const limiter = this.limiterFor(shape);
@@ -95,9 +116,9 @@ export class LimitsByShape {
     return limiter.check(request).then((decision) => this.#checked(decision));
   }
 
-  /** How a key stands; nothing is taken. */
-  async peek(key: string, shape: LimitShape): Promise<Decision> {
-    return this.#checked(await this.limiterFor(shape).peek({ dimensions: this.dimensionsOf(key), cost: 0 }));
+  /** How a key stands to a cost; nothing is taken. */
+  async peek(key: string, shape: LimitShape, cost = 0): Promise<Decision> {
+    return this.#checked(await this.limiterFor(shape).peek({ dimensions: this.dimensionsOf(key), cost }));
   }
 
   /** Takes unconditionally; gives back where the cost is below 0. False where counters could not be asked. */
@@ -114,6 +135,24 @@ export class LimitsByShape {
   block(key: string, shape: LimitShape, forMs: number): Promise<boolean> {
     const whole = Math.min(Math.max(Math.ceil(forMs), 1), maxBlockMs);
     return this.#attempt(this.limiterFor(shape).block({ dimensions: this.dimensionsOf(key) }, whole));
+  }
+
+  /**
+   * Gives back everything that the key has used, of which there is `used`, and leaves its block in place. Never throws: what cannot
+   * be given back stays used until its window ends. False where counters could not be asked, which is reported.
+   */
+  async empty(key: string, shape: LimitShape, used: number): Promise<boolean> {
+    const dimensions = this.dimensionsOf(key);
+    try {
+      for (let left = used, i = 0; left > 0 && i < maxGiveBacks; left -= maxCost, i++) {
+        await this.limiterFor(shape).charge({ dimensions, cost: -maxCost });
+      }
+      return true;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#report(error.reason);
+      return false;
+    }
   }
 
   /** Forgets what the key has used, and lifts its block. False where counters could not be asked. */
@@ -162,13 +201,15 @@ export class LimitsByShape {
     const one = {
       by: ["key"],
       algorithm,
-      windows: [window(windowMs, limit)],
-      block_for: `${Math.min(wholeMs("blockForMs", blockForMs), maxBlockForMs)}ms`,
+      windows: [window(this.#names.windowMs, windowMs, limit)],
+      block_for: `${wholeMs(this.#names.blockForMs, blockForMs, maxBlockForDays)}ms`,
       blockable,
     };
     return createLimiter({
       counters: this.counters,
-      policies: { policies: [{ id: this.#policy, limits: [one], on_failure: onFailure }] },
+      policies: {
+        policies: [{ id: this.#policy, limits: [one], on_failure: onFailure === "error" ? "closed" : onFailure }],
+      },
       // Who has just taken sees it when looking.
       previewCacheMs: 0,
     });
@@ -179,9 +220,10 @@ export class LimitsByShape {
     // Nobody forces decisions of a limiter that is made here.
     if (degraded === undefined || degraded === "kill_switch") return decision;
     this.#report(degraded);
-    // Frameworks answer with the status that an error carries.
-    if (reason === "degraded" && !allowed) throw Object.assign(new StoreUnavailable(degraded), { statusCode: 503 });
-    return decision;
+    if (reason !== "degraded" || allowed) return decision;
+    // Frameworks answer with the status that an error carries, and with 500 where it carries none.
+    const error = new StoreUnavailable(degraded);
+    throw this.#options.onFailure === "error" ? error : Object.assign(error, { statusCode: 503 });
   }
 
   async #attempt(asked: Promise<unknown>): Promise<boolean> {
@@ -190,7 +232,7 @@ export class LimitsByShape {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       this.#report(error.reason);
-      if (this.#options.onFailure === "closed") throw error;
+      if (this.#options.onFailure === "closed" || this.#options.onFailure === "error") throw error;
       return false;
     }
   }
@@ -198,13 +240,23 @@ export class LimitsByShape {
   #report(reason: StoreUnavailableReason): void {
     const { onDegraded } = this.#options;
     if (onDegraded !== undefined) onDegraded(reason);
+    // One outage, one warning: these counters report it, with its cause and its end. A timeout need not be an outage.
+    else if (this.counters.reportsOutages === true && reason === "storage_unavailable") return;
     else warnOfProcess("SLUICE_DEGRADED", `counters could not be asked (${reason}); ${this.#whatNow()}`);
   }
 
   #whatNow(): string {
     const { onFailure = "open" } = this.#options;
-    if (onFailure === "open") return "requests pass without being counted";
-    return onFailure === "closed" ? "requests are refused" : "this process counts by itself";
+    switch (onFailure) {
+      case "open":
+        return "requests pass without being counted";
+      case "closed":
+        return "requests are refused";
+      case "error":
+        return "the rate limiting library gets an error";
+      case "local":
+        return "this process counts on its own";
+    }
   }
 }
 
@@ -213,16 +265,17 @@ export function countsWithoutLimit(algorithm: Algorithm = defaultAlgorithm): boo
   return algorithm === "fixed_window" || algorithm === "sliding_window" || algorithm === "sliding_log";
 }
 
-function window(windowMs: number, limit: number): object {
+function window(name: string, windowMs: number, limit: number): object {
   if (Number.isNaN(limit)) throw wrongOption("limit", "must be a number");
-  const ms = windowMs === Number.POSITIVE_INFINITY ? undefined : Math.max(wholeMs("windowMs", windowMs), 1);
+  const ms = windowMs === Number.POSITIVE_INFINITY ? undefined : Math.max(wholeMs(name, windowMs, maxWindowDays), 1);
   const most = Math.min(maxLimit, ms === undefined ? maxLimit : ms * maxPerMs);
   return { limit: Math.min(Math.max(Math.floor(limit), 0), most), per: ms === undefined ? "never" : `${ms}ms` };
 }
 
-function wholeMs(name: string, ms: number): number {
+function wholeMs(name: string, ms: number, maxDays: number): number {
   if (!(ms >= 0)) throw wrongOption(name, `must be a number of milliseconds, not ${ms}`);
-  return Math.min(Math.ceil(ms), maxWindowMs);
+  if (ms > maxDays * dayMs) throw wrongOption(name, `must be at most ${maxDays} days, not ${ms} ms`);
+  return Math.ceil(ms);
 }
 
 /** An id that no other family and prefix have: prefixes that are no ids themselves, by their hash. */

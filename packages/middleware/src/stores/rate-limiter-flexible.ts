@@ -1,3 +1,4 @@
+import type { FailMode } from "sluice";
 import { countersFromClient } from "./counters-from-client.ts";
 import { RateLimiterAbstract, type RateLimiterOptions, refuse } from "./flexible/rate-limiter-abstract.ts";
 import type { RateLimiterRes } from "./flexible/rate-limiter-res.ts";
@@ -27,7 +28,7 @@ export interface RateLimiterRedisOptions extends RateLimiterOptions {
   readonly storeClient?: object | undefined;
   /** Clients are told apart without it. */
   readonly useRedisPackage?: boolean | undefined;
-  /** Nothing ever waits for a connection for longer than a second. */
+  /** Rejects with an Error while the server cannot be asked, like `onFailure: "closed"`. Nothing waits for longer than a second. */
   readonly rejectIfRedisNotReady?: boolean | undefined;
   readonly rejectIfValkeyNotReady?: boolean | undefined;
 }
@@ -37,13 +38,23 @@ export class RateLimiterRedis extends RateLimiterAbstract {
   constructor(options: RateLimiterRedisOptions) {
     refuse(options, "customIncrTtlLuaScript", "is not supported: there is no script to replace");
     refuse(options, "useRedis3AndLowerPackage", "is not supported; node-redis 5 or later is");
-    refuse(options, "blockOnConsumed", "is not supported: what is denied is not counted; leave it out");
     const { storeClient } = options;
     if (options.counters === undefined && (typeof storeClient !== "object" || storeClient === null)) {
       throw wrongOption("storeClient", "must be a client of ioredis, iovalkey or node-redis");
     }
-    super({ ...options, counters: options.counters ?? countersFromClient(storeClient!) });
+    super({ ...options, onFailure: failMode(options), counters: options.counters ?? countersFromClient(storeClient!) });
   }
+}
+
+function failMode(options: RateLimiterRedisOptions): FailMode | undefined {
+  const { onFailure, rejectIfRedisNotReady, rejectIfValkeyNotReady } = options;
+  const name = rejectIfRedisNotReady ? "rejectIfRedisNotReady" : "rejectIfValkeyNotReady";
+  if (!rejectIfRedisNotReady && !rejectIfValkeyNotReady) return onFailure;
+  if (onFailure === undefined || onFailure === "closed") return "closed";
+  throw wrongOption(
+    name,
+    `rejects while the server cannot be asked, and onFailure ${onFailure} does not: leave one out`,
+  );
 }
 
 /** The same, under its other name. */

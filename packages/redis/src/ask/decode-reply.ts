@@ -1,4 +1,4 @@
-import type { CompiledWindow, LimitOutcome, OneOutcome, ResolvedLimit, WindowReading } from "sluice";
+import type { CompiledWindow, LimitOutcome, LimitRecord, OneOutcome, ResolvedLimit, WindowReading } from "sluice";
 import {
   createVerdict,
   decideArrival,
@@ -14,8 +14,8 @@ import {
   type WindowVerdict,
   type WritableVerdict,
 } from "sluice/store";
-import { type Answer, GivenAnswer, type Held, none, type Question, type Reply } from "./question.ts";
-import { codeOf, unitsPerMs } from "./window-code.ts";
+import { type Answer, GivenAnswer, type Held, hasRecord, none, type Question, type Reply } from "./question.ts";
+import { codeOf, unitsPerMs, worthOf } from "./window-code.ts";
 
 /** What every script says first. */
 export interface ReplyHead {
@@ -120,17 +120,20 @@ export const numbersPerWindow = 5;
 /** `take` and `peek`: per question an answer, its time and its receipt, then five numbers per window. */
 export function decodePlan(questions: readonly Question[], reply: readonly (number | string)[]): readonly Reply[] {
   let at = headLength;
-  return questions.map(({ limits, operation, idScope }): Reply => {
+  return questions.map((question): Reply => {
+    const { limits, operation, idScope } = question;
     const answer = Number(reply[at]);
     const nowUs = Number(reply[at + 1]);
     const receipt = String(reply[at + 2]);
     at += 3;
     const begin = at;
-    for (const { windows } of limits) at += numbersPerWindow * windows.length;
+    for (const limit of limits) at += numbersPerWindow * (limit.windows.length + (hasRecord(question, limit) ? 1 : 0));
     if (answer === answers.conflict) return { kind: "conflict" };
     if (answer === answers.outside) return { kind: "outside" };
-    const plan = planOf(limits, reply as readonly number[], begin, nowUs / 1000, operation === "take");
+    const numbers = reply as readonly number[];
+    const plan = planOf(limits, numbers, begin, nowUs / 1000, operation === "take", question);
     const taken = answer === answers.taken || answer === answers.takenBefore;
+    const isTold = operation === "peek" || question.record === true;
     const given = new GivenAnswer(
       operation === "take" && taken,
       nowUs / 1000,
@@ -140,7 +143,9 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
       idScope === undefined ? undefined : plan,
       receipt === "" ? undefined : receipt,
       answer === answers.takenBefore,
-      operation === "peek" ? (reply as readonly number[]).slice(begin, at) : none,
+      isTold ? numbers.slice(begin, at) : none,
+      undefined,
+      recordsOf(question, numbers, begin, nowUs / 1000, (group) => operation === "take" && isTaken(plan, group)),
     );
     return { kind: "answer", answer: given };
   });
@@ -185,6 +190,7 @@ export function planOf(
   begin: number,
   nowMs: number,
   carriesOut: boolean,
+  question?: Question,
 ): TakePlan {
   const steps = listThatWaits<LookedAt>();
   let refused: Set<number> | undefined;
@@ -200,6 +206,7 @@ export function planOf(
       refused ??= new Set();
       refused.add(group);
     }
+    if (question !== undefined && hasRecord(question, limits[i]!)) at += numbersPerWindow;
   }
   const plan = { steps, refused: refused ?? nothingRefused };
   if (carriesOut) noteBlocks(limits, plan);
@@ -266,11 +273,57 @@ function arrivalVerdict(window: CompiledWindow, cost: number, ahead: number, int
 }
 
 /** How each window of a peeked limit stands, for people. */
-export function readingsOf({ windows, cost }: ResolvedLimit, { numbers, atMs }: Answer): readonly WindowReading[] {
+export function readingsOf(limit: ResolvedLimit, { numbers, atMs }: Answer): readonly WindowReading[] {
+  return readingsAt(limit, numbers, 0, atMs, false);
+}
+
+/** The same from the number at `begin` on; after its cost, where that was taken. */
+function readingsAt(
+  { windows, cost }: ResolvedLimit,
+  numbers: readonly number[],
+  begin: number,
+  atMs: number,
+  taken: boolean,
+): readonly WindowReading[] {
   return windows.map((window, i) => {
-    const [one, two, three, four] = numbers.slice(numbersPerWindow * i) as [number, number, number, number];
-    const { remaining, resetAfterMs } = verdictOf(window, cost, atMs, one, two, three);
-    return { window, remaining, resetAfterMs, state: quantitiesOf(window, atMs, one, two, three, four) };
+    const at = begin + numbersPerWindow * i;
+    const [one, two, three, four] = numbers.slice(at, at + 4) as [number, number, number, number];
+    const verdict = verdictOf(window, cost, atMs, one, two, three);
+    if (!taken || !window.charges) {
+      const { remaining, resetAfterMs } = verdict;
+      return { window, remaining, resetAfterMs, state: quantitiesOf(window, atMs, one, two, three, four) };
+    }
+    const { remainingAfter: remaining, resetAfterTakeMs: resetAfterMs } = verdict;
+    const state =
+      window.kind === "arrival"
+        ? quantitiesOf(window, atMs, one + worthOf(window, cost), 0, 0, 0)
+        : quantitiesOf(window, atMs, one, two + cost, three, four + 1);
+    return { window, remaining, resetAfterMs, state };
+  });
+}
+
+/** What is recorded of each limit, from the number at `begin` on. Undefined where nothing is of any. */
+export function recordsOf(
+  question: Question,
+  numbers: readonly number[],
+  begin: number,
+  atMs: number,
+  isGroupTaken: (group: number) => boolean,
+): readonly (LimitRecord | undefined)[] | undefined {
+  const { limits, record } = question;
+  if (!limits.some((limit) => hasRecord(question, limit))) return undefined;
+  let at = begin;
+  return limits.map((limit): LimitRecord | undefined => {
+    const first = at;
+    at += numbersPerWindow * limit.windows.length;
+    if (!hasRecord(question, limit)) return undefined;
+    const [updatedUs, denied] = numbers.slice(at, at + 2) as [number, number];
+    at += numbersPerWindow;
+    return {
+      denied,
+      updatedMs: updatedUs === 0 ? undefined : updatedUs / 1000,
+      windows: record === true ? readingsAt(limit, numbers, first, atMs, isGroupTaken(limit.group)) : [],
+    };
   });
 }
 
@@ -303,6 +356,8 @@ function logVerdict(
 ): WindowVerdict {
   const { capacity, perMs } = window;
   const verdict = cost > capacity ? "never" : used + cost <= capacity ? "now" : "later";
+  // Answers that were remembered by an earlier release say nothing of it: then it is when all is freed.
+  const moreMs = waitMs > 0 ? waitMs : resetMs;
   return {
     fits: verdict,
     remaining: Math.max(capacity - used, 0),
@@ -310,6 +365,8 @@ function logVerdict(
     retryAfterMs: verdict === "now" ? 0 : verdict === "later" ? waitMs : Number.POSITIVE_INFINITY,
     resetAfterMs: resetMs,
     resetAfterTakeMs: Math.ceil(perMs),
+    moreAfterMs: used === 0 ? Number.POSITIVE_INFINITY : moreMs,
+    moreAfterTakeMs: used === 0 ? Math.ceil(perMs) : moreMs,
     queuePosition: 0,
     queueDelayMs: 0,
     word0: 0,

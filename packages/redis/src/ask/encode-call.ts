@@ -1,11 +1,19 @@
 import type { CompiledWindow, ResolvedLimit } from "sluice";
+import { onceRetentionMs } from "sluice/store";
 import type { RedisArgument } from "../connect/redis-connection.ts";
 import type { KeyNames } from "../place/key-names.ts";
 import { codeOfIdentity } from "../place/key-names.ts";
 import { CounterNumbers } from "./counter-numbers.ts";
 import { KeyList } from "./key-list.ts";
 import { newName } from "./new-name.ts";
-import { type AnyArrivals, ArrivalQuestion, ArrivalStep, type HeldNumbers, type Question } from "./question.ts";
+import {
+  type AnyArrivals,
+  ArrivalQuestion,
+  ArrivalStep,
+  type HeldNumbers,
+  hasRecord,
+  type Question,
+} from "./question.ts";
 import {
   codeOf,
   creditOf,
@@ -147,14 +155,14 @@ export function encodePlan(
   const keys = new KeyList();
   const args: RedisArgument[] = [String(deadlineMs)];
   let windowCount = 0;
-  for (const { limits } of questions) for (const { windows } of limits) windowCount += windows.length;
+  for (const question of questions) windowCount += stepCount(question);
   const plan = Buffer.allocUnsafe(headBytes * questions.length + windowBytes * windowCount);
   args.push(plan);
   let at = 0;
   for (const question of questions) {
     const { limits, operation, id, receipt } = question;
     const takes = operation === "take";
-    const steps = limits.reduce((sum, { windows }) => sum + windows.length, 0);
+    const steps = stepCount(question);
     const withOwn = takes && (id !== undefined || receipt !== undefined);
     plan.writeUInt16LE(steps, at);
     plan[at + 2] = (id === undefined ? 0 : 1) + (receipt === undefined ? 0 : 2);
@@ -175,9 +183,19 @@ export function encodePlan(
         writeWindow(plan, at, resolved, window, keys, names, marked, operation, serverNowMs);
         at += windowBytes;
       }
+      if (!hasRecord(question, resolved)) continue;
+      writeRecord(plan, at, resolved, keys, names);
+      at += windowBytes;
     }
   }
   return { keys: keys.names, args };
+}
+
+/** How many windows a question has, with its records. */
+function stepCount(question: Question): number {
+  let steps = 0;
+  for (const resolved of question.limits) steps += resolved.windows.length + (hasRecord(question, resolved) ? 1 : 0);
+  return steps;
 }
 
 /** Long enough for everything that could still be given back; the same for every receipt of these limits. */
@@ -214,6 +232,29 @@ function writeWindow(
   plan.writeDoubleLE(c, at + 42);
   plan.writeDoubleLE(limit.blockForMs, at + 50);
   plan.writeDoubleLE(life, at + 58);
+}
+
+function writeRecord(
+  plan: Buffer,
+  at: number,
+  { limit, windows, subject, cost, group }: ResolvedLimit,
+  keys: KeyList,
+  names: KeyNames,
+): void {
+  // A block goes on denying when the windows are long idle.
+  let longestMs = limit.blockForMs;
+  for (const window of windows) longestMs = Math.max(longestMs, codeOf(window).lifeMs);
+  plan.fill(0, at, at + windowBytes);
+  plan[at] = kindNumber.record;
+  plan.writeUInt16LE(group, at + 1);
+  plan.writeUInt16LE(keys.numberOf(recordKey(names, limit, subject)), at + 4);
+  plan.writeDoubleLE(cost, at + 10);
+  plan.writeDoubleLE(windows.length, at + 26);
+  plan.writeDoubleLE(Math.min(Math.max(longestMs, 1000), onceRetentionMs), at + 58);
+}
+
+export function recordKey(names: KeyNames, limit: ResolvedLimit["limit"], subject: string): string {
+  return names.counter(codeOfIdentity(`${limit.identity}|record`), subject);
 }
 
 export function blockKey(names: KeyNames, limit: ResolvedLimit["limit"], subject: string): string {

@@ -19,7 +19,7 @@ export class GuardedShard {
   readonly figures: ShardFigures = createShardFigures();
   readonly #breaker: CircuitBreaker;
   readonly #nowMs: NowMs;
-  readonly #probeEveryMs: number;
+  #probeEveryMs: number;
   #timer: NodeJS.Timeout | undefined;
   /** Since when an answer to `measure` is missing. */
   #measuringMs: number | undefined;
@@ -53,6 +53,13 @@ export class GuardedShard {
         onChange(shard.name, state, why);
       },
     });
+  }
+
+  configure(options: CircuitBreakerOptions): void {
+    this.#breaker.configure(options);
+    this.#probeEveryMs = options.probeEveryMs ?? defaultProbeEveryMs;
+    // A probe that waits does so by the time there was before.
+    if (!this.closed) this.#probeLater();
   }
 
   get state(): CircuitState {

@@ -8,7 +8,7 @@ import type {
   ResolvedLimit,
   TakeAnswer,
 } from "sluice";
-import type { TakePlan } from "sluice/store";
+import { isRecorded, type TakePlan } from "sluice/store";
 import type { GuardedShard } from "./guarded-shard.ts";
 
 /** What is asked of counters that share a slot. Questions of one operation travel together. */
@@ -26,6 +26,8 @@ export interface Question {
   readonly receiptLifeMs?: number | undefined;
   /** Take from arrival times: for how long it may be given back, by what the answer says of it. 0: it is not going to be. */
   readonly holdMs?: number | undefined;
+  /** Take and peek: whether a record is kept of every limit, and told with its windows. */
+  readonly record?: boolean | undefined;
   /** Block: for how long. */
   readonly forMs?: number | undefined;
   /** Lease: what is wanted of the limits, and what became of earlier grants. */
@@ -53,6 +55,7 @@ export class GeneralQuestion implements Question {
   readonly fingerprint: string;
   readonly idTtlMs: number;
   readonly receipt: string | undefined;
+  readonly record: boolean;
 
   constructor(
     operation: Operation,
@@ -61,6 +64,7 @@ export class GeneralQuestion implements Question {
     fingerprint: string,
     idTtlMs: number,
     receipt: string | undefined,
+    record: boolean,
   ) {
     this.operation = operation;
     this.limits = limits;
@@ -68,7 +72,16 @@ export class GeneralQuestion implements Question {
     this.fingerprint = fingerprint;
     this.idTtlMs = idTtlMs;
     this.receipt = receipt;
+    this.record = record;
   }
+}
+
+/** Whether a question keeps and tells a record of a limit: it stands behind the limit's windows, in numbers like those of a window. */
+export function hasRecord(
+  { operation, record }: Pick<Question, "operation" | "record">,
+  limit: ResolvedLimit,
+): boolean {
+  return (operation === "take" || operation === "peek") && isRecorded(limit, record);
 }
 
 /** A take from several windows of arrival times with nothing asked beside. */
@@ -132,7 +145,7 @@ export type Operation = (typeof operations)[number];
 export interface Answer extends TakeAnswer {
   /** How the windows stood before anything was taken, in case what was taken is given back: of parts of a request. */
   readonly plan: TakePlan | undefined;
-  /** Peeks: what the script said of each window, for readings. */
+  /** Peeks, and takes with records: what the script said of each window, for readings. */
   readonly numbers: readonly number[];
   /** Leases. */
   readonly grant?: Pick<LeaseAnswer, "granted" | "epoch" | "unspent" | "forgotten"> | undefined;
@@ -171,6 +184,7 @@ export class GivenAnswer implements Answer {
   readonly replayed: boolean;
   readonly numbers: readonly number[];
   readonly held: Held | undefined;
+  readonly records: Answer["records"];
 
   constructor(
     taken: boolean,
@@ -181,6 +195,7 @@ export class GivenAnswer implements Answer {
     replayed = false,
     numbers: readonly number[] = none,
     held: Held | undefined = undefined,
+    records: Answer["records"] = undefined,
   ) {
     this.taken = taken;
     this.atMs = atMs;
@@ -190,6 +205,7 @@ export class GivenAnswer implements Answer {
     this.replayed = replayed;
     this.numbers = numbers;
     this.held = held;
+    this.records = records;
   }
 }
 
@@ -205,9 +221,12 @@ export type Reply =
 export type AnyArrivals = ArrivalQuestion | ArrivalsQuestion;
 
 /** How much of a call's time a question takes. 1 is a take from one window of arrival times, some two microseconds. */
-export function weightOf({ operation, limits, holdMs = 0 }: Pick<Question, "operation" | "limits" | "holdMs">): number {
+export function weightOf(question: Pick<Question, "operation" | "limits" | "holdMs" | "record">): number {
+  const { operation, limits, holdMs = 0 } = question;
   let weight = operation === "takeArrivals" ? 0 : 1;
-  for (const { windows } of limits) {
+  for (const limit of limits) {
+    const { windows } = limit;
+    if (hasRecord(question, limit)) weight += 1;
     // A ledger is read and written beside.
     if (operation === "lease") weight += 3;
     for (const { kind } of windows) weight += kind === "log" ? 12 : 1;

@@ -3,7 +3,7 @@ import { creditWorthMs, onceRetentionMs, worthMs } from "sluice/store";
 import { codeOfIdentity } from "../place/key-names.ts";
 
 /** Numbers of the kinds of windows, as scripts know them. */
-export const kindNumber = { arrival: 1, wideArrival: 2, count: 3, sliding: 4, log: 5 } as const;
+export const kindNumber = { arrival: 1, wideArrival: 2, count: 3, sliding: 4, log: 5, record: 6 } as const;
 
 /** Units of arrival time in a millisecond. */
 export const unitsPerMs: number = 2 ** 20;
@@ -21,7 +21,7 @@ const dayMs = 24 * 60 * minuteMs;
 
 /** A window made ready for scripts. */
 export interface WindowCode {
-  readonly kind: (typeof kindNumber)[keyof typeof kindNumber];
+  readonly kind: (typeof kindNumber)[Exclude<keyof typeof kindNumber, "record">];
   /** Stands for the window's identity in names of keys. */
   readonly code: string;
   /** What the capacity is worth in units of arrival time, or the capacity itself. */

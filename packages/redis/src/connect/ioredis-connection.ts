@@ -3,15 +3,17 @@ import {
   type Connect,
   type ConnectionListener,
   errorFrom,
+  Reconnecting,
   type RedisArgument,
   type RedisConnection,
-  reconnectAfterMs,
 } from "./redis-connection.ts";
 
 /** As much of a `Redis` of ioredis or iovalkey as is used here. */
 export interface IoredisClient {
   readonly status: string;
   readonly options: IoredisOptions;
+  /** The socket, once it is connected. */
+  readonly stream?: { unref?(): unknown } | undefined;
   duplicate(override?: object): IoredisClient;
   call(command: string, args: (string | Buffer | number)[]): Promise<unknown>;
   disconnect(): void;
@@ -90,7 +92,8 @@ const direct = {
   // The first loss of the connection rejects everything that is on its way.
   maxRetriesPerRequest: 0,
   reconnectOnError: null,
-  retryStrategy: reconnectAfterMs,
+  // Its timer would keep a process alive.
+  retryStrategy: () => null,
   lazyConnect: false,
   // Every call has a deadline of ours, and is a batch already.
   commandTimeout: undefined,
@@ -134,6 +137,7 @@ export function isIoredisCluster(client: IoredisClient | IoredisCluster): client
 class IoredisConnection implements RedisConnection {
   readonly #optionsFor: (lender: IoredisClient) => object;
   readonly #listener: ConnectionListener;
+  readonly #reconnecting = new Reconnecting(() => this.renew());
   #lender: IoredisClient | undefined;
   #client: IoredisClient | undefined;
   #closed = false;
@@ -167,12 +171,14 @@ class IoredisConnection implements RedisConnection {
   }
 
   renew(): void {
+    this.#reconnecting.stop();
     this.#client?.disconnect();
     this.#open();
   }
 
   close(): void {
     this.#closed = true;
+    this.#reconnecting.stop();
     this.#client?.disconnect();
   }
 
@@ -185,15 +191,19 @@ class IoredisConnection implements RedisConnection {
       told = true;
       if (client === this.#client && !this.#closed) this.#listener.onLost(error);
     };
+    client.on("connect", () => client.stream?.unref?.());
     client.on("ready", () => {
       told = false;
-      if (client === this.#client && !this.#closed) this.#listener.onReady();
+      if (client !== this.#client || this.#closed) return;
+      this.#reconnecting.succeeded();
+      this.#listener.onReady();
     });
     client.on("error", (error) => tell(withoutCommand(error)));
     // A server that goes away in an orderly fashion leaves no error behind.
     client.on("close", () => {
       if (!told) tell(new Error("the connection was closed"));
       told = false;
+      if (client === this.#client && !this.#closed) this.#reconnecting.later();
     });
   }
 }

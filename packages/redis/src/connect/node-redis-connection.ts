@@ -4,9 +4,9 @@ import {
   type Connect,
   type ConnectionListener,
   errorFrom,
+  Reconnecting,
   type RedisArgument,
   type RedisConnection,
-  reconnectAfterMs,
 } from "./redis-connection.ts";
 
 /** Who we are to the server, and how what is said stays between us. */
@@ -43,6 +43,8 @@ export interface NodeRedisClient {
   connect(): Promise<unknown>;
   sendCommand(args: readonly RedisArgument[]): Promise<unknown>;
   destroy(): void;
+  /** Its sockets keep no process alive. */
+  unref?(): void;
   on(event: string, listener: (value: unknown) => void): unknown;
 }
 
@@ -57,7 +59,7 @@ export function connectLikeNodeRedis(client: NodeRedisClient): Connect {
       ...plainOptions,
       // Everything that the address says is in the other options as well, once the client was made.
       url: undefined,
-      socket: { ...withoutPlace(socket), ...placeOf(address), reconnectStrategy: reconnectAfterMs },
+      socket: { ...withoutPlace(socket), ...placeOf(address), reconnectStrategy: false },
       clientSideCache: undefined,
       emitInvalidate: undefined,
       maintNotifications: "disabled",
@@ -70,7 +72,9 @@ export function connectLikeNodeRedis(client: NodeRedisClient): Connect {
 class NodeRedisConnection implements RedisConnection {
   readonly #make: () => NodeRedisClient;
   readonly #listener: ConnectionListener;
+  readonly #reconnecting = new Reconnecting(() => this.renew());
   #client: NodeRedisClient;
+  #pinging: NodeJS.Timeout | undefined;
   #closed = false;
 
   constructor(make: () => NodeRedisClient, listener: ConnectionListener) {
@@ -89,13 +93,24 @@ class NodeRedisConnection implements RedisConnection {
 
   renew(): void {
     if (this.#closed) return;
-    this.#client.destroy();
+    this.#end();
     this.#client = this.#open();
   }
 
   close(): void {
     this.#closed = true;
-    this.#client.destroy();
+    this.#end();
+  }
+
+  #end(): void {
+    this.#reconnecting.stop();
+    clearTimeout(this.#pinging);
+    try {
+      // Also one that has ended: until then it keeps its credentials and stays among the clients that are measured.
+      this.#client.destroy();
+    } catch {
+      // Some versions refuse to destroy what has ended.
+    }
   }
 
   #open(): NodeRedisClient {
@@ -106,14 +121,33 @@ class NodeRedisConnection implements RedisConnection {
       if (!isOurs()) client.destroy();
     });
     client.on("ready", () => {
-      if (isOurs()) this.#listener.onReady();
+      if (!isOurs()) return;
+      this.#reconnecting.succeeded();
+      this.#pingLater();
+      this.#listener.onReady();
     });
     client.on("error", (error) => {
-      if (isOurs()) this.#listener.onLost(errorFrom(error));
+      if (!isOurs()) return;
+      if (!client.isReady) this.#reconnecting.later();
+      this.#listener.onLost(errorFrom(error));
     });
-    // What goes wrong is heard of by the listener, and tried again by the strategy.
+    client.unref?.();
+    // What goes wrong is heard of by the listener, and tried again later.
     client.connect().catch(() => undefined);
     return client;
+  }
+
+  /** node-redis can do this as well, with a timer that keeps a process alive. */
+  #pingLater(): void {
+    clearTimeout(this.#pinging);
+    const client = this.#client;
+    this.#pinging = setTimeout(() => {
+      if (!client.isReady || client !== this.#client) return;
+      // A connection that is lost is heard of by the listener.
+      const answered = (): void => (client === this.#client ? this.#pingLater() : undefined);
+      client.sendCommand(["PING"]).then(answered, answered);
+    }, pingEveryMs);
+    this.#pinging.unref();
   }
 }
 
@@ -125,7 +159,7 @@ const plainOptions = {
   disableOfflineQueue: true,
   // Every call has a deadline of ours; a signal of the client's own for each costs five times the command.
   commandOptions: { timeout: 0 },
-  pingInterval: pingEveryMs,
+  pingInterval: 0,
 } as const;
 
 /**
@@ -140,13 +174,12 @@ function openClient(address: Address, options: ConnectionOptions): NodeRedisClie
   return createPlainClient({ ...clientOptions(address, options), ...plainOptions });
 }
 
-/** Where a client of node-redis connects to, and as whom. Absent `reconnectStrategy`: again and again. */
+/** Where a client of node-redis connects to, and as whom. It does not connect again: its timer would keep a process alive. */
 export function clientOptions(
   address: Address,
   { username, password, database, tls, connectTimeoutMs = 2000 }: ConnectionOptions,
-  reconnectStrategy: false | ((attempts: number) => number) = reconnectAfterMs,
 ): NonNullable<Parameters<typeof createClient>[0]> {
-  const common = { reconnectStrategy, connectTimeout: connectTimeoutMs, keepAlive: true };
+  const common = { reconnectStrategy: false as const, connectTimeout: connectTimeoutMs, keepAlive: true };
   const socket =
     address.kind === "unix"
       ? { ...common, path: address.path, tls: false as const }

@@ -12,8 +12,9 @@ export type Address =
  * - `send` sends one command now, or rejects: while there is no connection it does not wait for one, and what was sent is
  *   never sent again, because it may have been carried out. Error replies reject with an `Error` whose message begins
  *   with the server's code, such as `NOSCRIPT` or `MOVED`.
- * - The connection comes back by itself after it is lost, with jittered pauses. `renew` drops it and makes another, for
- *   one that is open and does not answer.
+ * - The connection comes back after it is lost, with jittered pauses. `renew` drops it and makes another, for one that is
+ *   open and does not answer.
+ * - Neither the connection nor its timers keep a process alive: what waits for an answer does, with its deadline.
  */
 export interface RedisConnection {
   readonly ready: boolean;
@@ -40,6 +41,37 @@ export function renderAddress(address: Address): string {
 export function reconnectAfterMs(attempts: number): number {
   const longest = Math.min(50 * 2 ** Math.min(attempts, 10), 1000);
   return Math.round(longest * (0.5 + Math.random() / 2));
+}
+
+/** Connects again after a loss: later each time, until it succeeds. */
+export class Reconnecting {
+  readonly #reconnect: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #attempts = 0;
+
+  constructor(reconnect: () => void) {
+    this.#reconnect = reconnect;
+  }
+
+  /** Unless it is going to already. */
+  later(): void {
+    if (this.#timer !== undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#reconnect();
+    }, reconnectAfterMs(this.#attempts));
+    this.#timer.unref();
+    this.#attempts += 1;
+  }
+
+  succeeded(): void {
+    this.#attempts = 0;
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
 }
 
 /** What a client says went wrong. Where several addresses of a host were tried, Node's own error has no message. */

@@ -14,9 +14,9 @@ import { StoreUnavailable } from "sluice";
 import { compileTestLimit, counterStoreContract, resolvedLimit, type StoreUnderTest, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it, test } from "vitest";
 import { RedisCounters, type RedisCountersOptions } from "../redis-counters.ts";
-import { renderServers } from "../redis-servers.ts";
 import { scriptsOnTestTime, testTime } from "../testing/scripts-on-test-time.ts";
 import type { IoredisClient, IoredisCluster } from "./ioredis-connection.ts";
+import { renderServers } from "./redis-servers.ts";
 import { serversFromIoredis } from "./servers-from-ioredis.ts";
 
 /** Servers hear of the end of a connection in their own time. */

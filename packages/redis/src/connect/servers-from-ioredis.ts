@@ -1,4 +1,3 @@
-import type { RedisServers } from "../redis-servers.ts";
 import {
   connectIoredis,
   connectIoredisSentinel,
@@ -7,6 +6,7 @@ import {
   isIoredisCluster,
 } from "./ioredis-connection.ts";
 import type { Address } from "./redis-connection.ts";
+import type { RedisServers } from "./redis-servers.ts";
 
 /**
  * The servers of a client of ioredis or iovalkey that an application has, reached by connections like its own:

@@ -4,8 +4,8 @@ import { createCertificates, startServer, type TestServer } from "@sluice/test-s
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { RedisCounters } from "../redis-counters.ts";
-import { renderServers } from "../redis-servers.ts";
 import type { NodeRedisClient } from "./node-redis-connection.ts";
+import { renderServers } from "./redis-servers.ts";
 import { serversFromNodeRedis } from "./servers-from-node-redis.ts";
 
 /** Servers hear of the end of a connection in their own time. */

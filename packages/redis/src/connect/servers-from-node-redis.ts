@@ -1,5 +1,5 @@
-import type { RedisServers } from "../redis-servers.ts";
 import { connectLikeNodeRedis, type NodeRedisClient } from "./node-redis-connection.ts";
+import type { RedisServers } from "./redis-servers.ts";
 
 /**
  * The server of a client of node-redis (5 or later) that an application has, reached by connections like its own:

@@ -1,5 +1,5 @@
 import type { CompiledWindow, ResolvedLimit } from "sluice";
-import type { RedisServers } from "../redis-servers.ts";
+import type { RedisServers } from "../connect/redis-servers.ts";
 import { valueAt } from "./lanes.ts";
 
 /** Subjects whose counters live on servers of their own. */

@@ -1,12 +1,13 @@
 --- Takes requests of any windows, each of them all or nothing.
 ---
---- KEYS: counters, blocks, marks, request ids and receipts, each of them once, all of one slot
+--- KEYS: counters, records, blocks, marks, request ids and receipts, each of them once, all of one slot
 --- ARGV[1]: deadline in whole milliseconds since 1970 by this server's clock; 0 for none
 --- ARGV[2]: the plan, see windows.lua
 --- ARGV[3]: arguments of requests with an id or a receipt, four each: fingerprint, life of the id in ms, name of the
 ---          receipt, life of the receipt in ms
 --- returns: { now_us, 1 } when late, else { now_us, 0, foreign, healed, request… }, and per request: answer, now_us,
----          receipt, then per window five numbers: its state in four, and for how many ms it is blocked. Answers: 0 denied, 1 taken,
+---          receipt, then per window five numbers: its state in four, and for how many ms it is blocked. Windows are told of as they
+---          stood before, records as they stand after. Answers: 0 denied, 1 taken,
 ---          2 taken before, 3 the id belongs to another request, 4 the calendar's bounds do not hold at this server's time.
 --- include: server-time, refuse-when-late, arrival-units, windows, blocks
 
@@ -66,7 +67,23 @@ end
 
 -- The windows of the request at hand, in numbered lists that are used again for the next one.
 local kinds, groups, charging, keys, block_keys, mark_keys = {}, {}, {}, {}, {}, {}
-local costs, capacities, as, bs, cs, block_fors, lives, curable = {}, {}, {}, {}, {}, {}, {}, {}
+local costs, capacities, as, bs, cs, block_fors, lives, curable, refusing = {}, {}, {}, {}, {}, {}, {}, {}, {}
+
+-- Whether none of the windows before a record, which are those of its limit, refused.
+local function fits_before(step, count)
+  for window = step - count, step - 1 do
+    if refusing[window] then return false end
+  end
+  return true
+end
+
+-- An allowance ends what was denied in a row. A denial counts for the limits that deny, and not for those beside them.
+local function note_decided(record, step, denied)
+  if denied and fits_before(step, as[step]) then return false end
+  record.updated = now_us
+  record.denied = denied and math.min(record.denied + costs[step], span) or 0
+  return true
+end
 
 while position <= #plan do
   local steps, flags, id_key, receipt_key, own
@@ -104,7 +121,8 @@ while position <= #plan do
       local blocked_ms, brought_back_ms = 0, false
       if block_key > 0 then blocked_ms, brought_back_ms = blocked_for(values[block_key], block_for_ms) end
       if brought_back_ms then block_later(block_key, brought_back_ms) end
-      if not fits or blocked_ms > 0 then
+      refusing[step] = not fits or blocked_ms > 0
+      if refusing[step] then
         if group == 0 then
           denied = true
         else
@@ -132,6 +150,14 @@ while position <= #plan do
         if counters[key].misfit then touch(key, kind, a, lives[step]) end
         if replayed then
           -- It was taken before, and by other windows: those of today are only looked at.
+        elseif kind == 6 then
+          -- Under a denial of what is enforced, shadow groups see nothing.
+          local record, refused_here = counters[key], denied or refused and refused[group] or false
+          if (group == 0 or not denied) and note_decided(record, step, refused_here) then
+            touch(key, kind, a, lives[step])
+          end
+          local place = start + 3 + 5 * (step - 1)
+          reply[place + 1], reply[place + 2] = record.updated, record.denied
         elseif denied or refused and refused[group] then
           -- Under a denial of what is enforced, shadow groups see nothing.
           if curable[step] and (group == 0 or not denied) then block_later(block_keys[step], block_fors[step]) end

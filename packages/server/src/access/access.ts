@@ -30,17 +30,22 @@ export const openAccess: Access = {
 
 const anonymous: Caller = { name: "anonymous", may: new Set<Permission>(["check", "read"]) };
 
+/** A caller without a token, of a server that knows tokens and does not ask for one in order to check and look. */
+export const tokenless: Caller = { name: "anonymous", may: anonymous.may };
+
 /** Who asks what needs no permission: nobody looks at their token. */
 export const unasked: Caller = { name: "anonymous", may: new Set() };
 
-/** Throws `permission_denied` where a caller may not do this. */
+/** Throws `permission_denied` where a caller may not do this, and `unauthenticated` where a token would change that. */
 export function demand(caller: Caller, permission: Permission): void {
   if (caller.may.has(permission)) return;
   const role = leastRole[permission];
+  if (caller === tokenless)
+    throw new SluiceError("unauthenticated", `this needs a token of role ${role}; send Authorization: Bearer TOKEN`);
   throw new SluiceError(
     "permission_denied",
     caller === anonymous
-      ? `this needs a token of role ${role}, and the server knows no tokens; start it with --tokens FILE`
+      ? `this needs a token of role ${role}, and the server knows no tokens; start it with --tokens FILE, or with a policy store (--store)`
       : `this needs role ${role}, which ${caller.name} does not have`,
   );
 }

@@ -1,10 +1,10 @@
 import { hash } from "node:crypto";
 import { SluiceError } from "sluice";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { type FollowedFiles, followFiles } from "../settings/follow-files.ts";
 import { readSettingFile } from "../settings/read-setting-file.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Logger } from "../telemetry/logger.ts";
-import { type Access, type Caller, openAccess } from "./access.ts";
+import { type Access, type Caller, openAccess, tokenless } from "./access.ts";
 import { parseTokens, type TokenEntry } from "./parse-tokens.ts";
 import { type Permission, permissionsOf } from "./roles.ts";
 
@@ -60,7 +60,7 @@ export async function createAccess(
   return {
     identify(token): Caller {
       if (token === undefined) {
-        if (file === undefined) return openAccess.identify(undefined);
+        if (file === undefined) return ofStore === undefined ? openAccess.identify(undefined) : tokenless;
         throw new SluiceError("unauthenticated", "this needs a token; send Authorization: Bearer TOKEN");
       }
       if (file === undefined && ofStore === undefined) return openAccess.identify(token);

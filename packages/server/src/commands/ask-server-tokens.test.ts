@@ -1,6 +1,9 @@
 import { EventEmitter } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { createCertificates } from "@sluice/test-servers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runProgram } from "../program.ts";
 import { askServer, isInTheClear } from "./ask-server.ts";
@@ -74,7 +77,7 @@ describe("a command that asks a server", () => {
         await runProgram({ args, env: { SLUICE_TOKEN: token }, terminal, signals: new EventEmitter() });
         return told;
       };
-      const warning = /^SLUICE_TOKEN travels in the clear to http:\/\/0\.0\.0\.0.*https:\/\//;
+      const warning = /^The token in SLUICE_TOKEN travels in the clear to http:\/\/0\.0\.0\.0.*https:\/\//;
       // Leads here, and does not look so.
       const elsewhere = url.replace("127.0.0.1", "0.0.0.0");
       expect(await tell(elsewhere, "hunter2")).toMatch(warning);
@@ -83,4 +86,43 @@ describe("a command that asks a server", () => {
       expect(await tell(url, "hunter2")).not.toContain("in the clear");
     },
   );
+});
+
+describe("a server behind TLS", () => {
+  it.each([
+    ["status", "--server"],
+    ["top --once", "--server"],
+    ["nodes", "--admin"],
+  ])("is asked by sluice %s where --ca, or SLUICE_CA, vouches for it", async (words, flag) => {
+    const certificates = await createCertificates();
+    const asking: string[] = [];
+    const tls = createTlsServer(
+      { cert: await readFile(certificates.cert), key: await readFile(certificates.key) },
+      (request, response) => {
+        asking.push(request.headers.authorization ?? "");
+        response.writeHead(418, { "content-type": "text/plain" }).end("short and stout");
+      },
+    );
+    await new Promise<void>((resolve) => tls.listen(0, "127.0.0.1", resolve));
+    const run = async (more: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<string> => {
+      let told = "";
+      const terminal = { stdout: { write: () => true }, stderr: { write: (text: string) => (told += text) } };
+      const to = `https://127.0.0.1:${(tls.address() as AddressInfo).port}`;
+      const args = [...words.split(" "), flag, to, ...more];
+      expect(await runProgram({ args, env, terminal, signals: new EventEmitter() })).not.toBe(0);
+      return told;
+    };
+    try {
+      expect(await run([])).toMatch(/its certificate is not trusted \(\w+\); .*--ca FILE/);
+      expect(asking).toEqual([]);
+      const tokenFile = `${certificates.key}.token`;
+      await writeFile(tokenFile, "sluice_abc\n");
+      expect(await run(["--ca", certificates.ca, "--token-file", tokenFile])).toMatch(/418.*short and stout/);
+      expect(await run([], { SLUICE_CA: certificates.ca })).toMatch(/418.*short and stout/);
+      expect(asking).toEqual(["Bearer sluice_abc", ""]);
+    } finally {
+      tls.close();
+      await certificates.close();
+    }
+  });
 });

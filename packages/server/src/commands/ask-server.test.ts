@@ -19,7 +19,14 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "sluice-ask-"));
   const config = join(folder, "policies.yaml");
   const tokens = join(folder, "tokens.yaml");
-  await writeFile(config, "policies: [{ id: login, limits: [{ by: [user], windows: [1/h] }], on_failure: open }]\n");
+  await writeFile(
+    config,
+    `policies:
+  - { id: login, limits: [{ by: [user], windows: [1/h], missing: skip }], on_failure: open }
+  - { id: checkout, match: { endpoint: /checkout }, limits: [{ by: [ip], windows: [1/h] }], on_failure: open }
+default: none
+`,
+  );
   const entries = roles.map((role) => {
     const sha256 = createHash("sha256").update(tokenOf(role)).digest("hex");
     return `  - { name: the-${role}, role: ${role}, sha256: "${sha256}" }\n`;
@@ -52,7 +59,7 @@ describe("sluice status", () => {
     const { code, out } = await run("status", "viewer");
     expect(code).toBe(0);
     expect(out).toMatch(/^status {4}ready\nserver {4}Sluice \S+, Node \S+, process \d+\nup for {4}\d+s\n/);
-    expect(out).toMatch(/^policies {2}1, generation 1, current, for \d+s, from .*policies\.yaml$/m);
+    expect(out).toMatch(/^policies {2}2, generation 1, current, for \d+s, from .*policies\.yaml$/m);
     expect(out).toMatch(/^counters {2}in memory, \d+ of at most 4000000$/m);
     expect(out).toMatch(/^waiting {3}0 of at most 10000\nshed {6}none\nhttp {6}http:\S+, 1 connection$/m);
     expect(out).toMatch(/^grpc {6}grpc:\S+, 0 connections\nresp {6}redis:\S+, 0 connections$/m);
@@ -61,7 +68,7 @@ describe("sluice status", () => {
   it("tells programs", async () => {
     const { code, out } = await run("status --json", "viewer");
     expect(code).toBe(0);
-    expect(JSON.parse(out)).toMatchObject({ status: "ready", policies: { count: 1 }, shed: expect.anything() });
+    expect(JSON.parse(out)).toMatchObject({ status: "ready", policies: { count: 2 }, shed: expect.anything() });
   });
 
   it("needs a token where the server asks for one, and says where it goes", async () => {
@@ -76,8 +83,23 @@ describe("sluice reset", () => {
     expect((await run("check user=u1", "check")).code).toBe(1);
     expect(await run("reset user=u1", "check")).toMatchObject({ code: 2, err: expect.stringMatching(/role operator/) });
     expect((await run("check user=u1", "check")).code).toBe(1);
-    expect(await run("reset user=u1", "operator")).toMatchObject({ code: 0, out: expect.stringContaining("as new") });
+    expect(await run("reset user=u1", "operator")).toMatchObject({
+      code: 0,
+      out: "Reset, with blocks lifted:\n  login / user: u1\n",
+    });
     expect((await run("check user=u1", "check")).code).toBe(0);
+  });
+
+  it("lists what it reset, and ends with 1 where that is nothing", async () => {
+    expect((await run("check user=u2 endpoint=/checkout ip=203.0.113.7", "check")).code).toBe(0);
+    // Only a request to /checkout is counted by address.
+    const nothing = await run("reset ip=203.0.113.7", "operator");
+    expect(nothing).toMatchObject({ code: 1, out: "Nothing was reset: no policy counts such a request.\n" });
+    expect(nothing.err).toMatch(/no endpoint.*sluice subject reset ip=203\.0\.113\.7\n$/);
+    const json = await run("reset ip=203.0.113.7 --json", "operator");
+    expect({ code: json.code, body: JSON.parse(json.out) }).toEqual({ code: 1, body: { counters: [] } });
+    const whole = await run("reset ip=203.0.113.7 endpoint=/checkout", "operator");
+    expect(whole).toEqual({ code: 0, out: "Reset, with blocks lifted:\n  checkout / ip: 203.0.113.7\n", err: "" });
   });
 
   it("names what is wrong", async () => {

@@ -1,13 +1,58 @@
+import type { Agent } from "node:http";
 import { printable } from "sluice";
 import { isLoopback } from "../settings/parse-settings.ts";
 import type { ErrorBody } from "../transports/http/errors.ts";
-import { CommandError } from "./terminal.ts";
+import { type AskingOptions, type Environment, findCa, findToken } from "./find-token.ts";
+import { flagForField } from "./flag-for-field.ts";
+import { sendRequest } from "./send-request.ts";
+import { CommandError, type Terminal } from "./terminal.ts";
 
 /** Which server a command asks, and as whom. */
 export interface ServerOptions {
   readonly server: string;
+  /** What named it, for messages. Absent: `--server`. */
+  readonly source?: ServerSource | undefined;
   /** Sent as a bearer token. */
   readonly token?: string | undefined;
+  /** Where the token comes from. Absent: `SLUICE_TOKEN`. */
+  readonly tokenSource?: string | undefined;
+  /** Certificates in PEM that vouch for the server. */
+  readonly ca?: string | undefined;
+  /** Of `keepConnection`. */
+  readonly agent?: Agent | undefined;
+  /** What else can be done where no server answers. */
+  readonly advice?: string | undefined;
+}
+
+export type ServerSource = "--server" | "SLUICE_SERVER" | "default";
+
+/** What commands take that ask a server. */
+export interface ServerFlags extends AskingOptions {
+  readonly server?: string;
+}
+
+export const defaultServer = "http://127.0.0.1:8080";
+
+/** The server that a command asks: of `--server`, else of `SLUICE_SERVER`, else the one on this machine. */
+export async function findServer(
+  flags: ServerFlags,
+  env: Environment,
+  { stderr }: Pick<Terminal, "stderr">,
+): Promise<ServerOptions> {
+  const [server, source]: [string, ServerSource] =
+    flags.server !== undefined
+      ? [flags.server, "--server"]
+      : env.SLUICE_SERVER
+        ? [env.SLUICE_SERVER, "SLUICE_SERVER"]
+        : [defaultServer, "default"];
+  const clear = isInTheClear(server, flagOf(source));
+  const { token, source: tokenSource } = await findToken(flags, env);
+  const ca = await findCa(flags, env, server);
+  if (token !== undefined && clear)
+    stderr.write(
+      `The token in ${tokenSource} travels in the clear to ${server}, and others can read it on the way; use https:// instead.\n`,
+    );
+  return { server, source, token, tokenSource, ca };
 }
 
 export interface ServerQuestion {
@@ -16,40 +61,43 @@ export interface ServerQuestion {
   readonly accept?: string;
   /** Statuses of problem bodies that are answers all the same. */
   readonly answers?: readonly number[];
-  /** Whether nothing but a status is expected. */
-  readonly empty?: boolean;
 }
 
 const answerWithinMs = 10_000;
 
 /** Asks a server over HTTP; anything but an answer is a `CommandError` that says what is wrong. */
 export async function askServer(
-  { server, token }: ServerOptions,
+  { server, source = "--server", token, tokenSource, ca, agent, advice = "" }: ServerOptions,
   path: string,
-  { body, accept = "application/json", answers = [], empty = false }: ServerQuestion = {},
+  { body, accept = "application/json", answers = [] }: ServerQuestion = {},
 ): Promise<string> {
-  const base = parseServer(server);
-  const authorization = token === undefined ? undefined : bearerOf(token);
-  const noAnswer = (error: Error): never => {
-    throw new CommandError(
-      `no answer from ${base}: ${reasonOf(error)}. Does a server run there? Start one with: sluice serve`,
-    );
-  };
-  const response = await fetch(new URL(path, base), {
+  const base = parseServer(server, flagOf(source));
+  const authorization = token === undefined ? undefined : bearerOf(token, tokenSource);
+  const answer = await sendRequest(new URL(path, base), {
     method: body === undefined ? "GET" : "POST",
     headers: {
       accept,
       ...(body !== undefined && { "content-type": "application/json" }),
       ...(authorization !== undefined && { authorization }),
     },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-    signal: AbortSignal.timeout(answerWithinMs),
-  }).catch(noAnswer);
-  // An answer may break off after it began.
-  const text = await response.text().catch(noAnswer);
-  if (empty ? response.status === 204 : isAnswer(response, accept, answers)) return text;
-  throw new CommandError(refusalOf(response.status, text));
+    content: body === undefined ? undefined : JSON.stringify(body),
+    ca,
+    agent,
+    withinMs: answerWithinMs,
+  }).catch((error: Error) => {
+    throw new CommandError(
+      `no answer from ${base.origin}${namedBy[source]}: ${error.message}. Is a server running there? Start one with: sluice serve${advice}`,
+    );
+  });
+  if (isAnswer(answer.status, answer.type, accept, answers)) return answer.text;
+  throw new CommandError(refusalOf(answer.status, answer.text, { token, tokenSource }));
 }
+
+const namedBy: Readonly<Record<ServerSource, string>> = {
+  "--server": "",
+  SLUICE_SERVER: " (SLUICE_SERVER)",
+  default: " (where nothing else is named by --server or SLUICE_SERVER)",
+};
 
 /** Says nothing of a token that cannot be sent: what it says ends up in logs. */
 export function bearerOf(token: string, source: string = "SLUICE_TOKEN"): string {
@@ -70,7 +118,11 @@ export interface ServerFlag {
   readonly example: string;
 }
 
-const serverFlag: ServerFlag = { name: "--server", example: "http://127.0.0.1:8080" };
+const serverFlag: ServerFlag = { name: "--server", example: defaultServer };
+
+export function flagOf(source: ServerSource): ServerFlag {
+  return source === "SLUICE_SERVER" ? { ...serverFlag, name: source } : serverFlag;
+}
 
 export function parseServer(server: string, { name, example }: ServerFlag = serverFlag): URL {
   const url = URL.canParse(server) ? new URL(server) : undefined;
@@ -82,28 +134,29 @@ export function parseServer(server: string, { name, example }: ServerFlag = serv
   return url;
 }
 
-function isAnswer({ status, headers }: Response, accept: string, answers: readonly number[]): boolean {
-  const type = headers.get("content-type") ?? "";
+function isAnswer(status: number, type: string, accept: string, answers: readonly number[]): boolean {
   if (status === 200) return type.startsWith(accept);
   return answers.includes(status) && type.startsWith("application/problem+json");
 }
 
-/** Why there is no answer. */
-export function reasonOf(error: Error, withinMs: number = answerWithinMs): string {
-  if (error.name === "TimeoutError") return `none within ${withinMs / 1000} s`;
-  const { cause } = error as { cause?: { code?: string; message?: string } };
-  return cause?.code === "ECONNREFUSED" ? "the connection was refused" : (cause?.message ?? error.message);
-}
-
-export function refusalOf(status: number, text: string): string {
+export function refusalOf(
+  status: number,
+  text: string,
+  sent: Pick<ServerOptions, "token" | "tokenSource"> = {},
+): string {
   const { detail, code, problems = [] } = parseRefusal(text);
   if (detail === undefined)
     return `the server answered ${status}, not as Sluice does: ${printable(text.slice(0, 200))}`;
-  const hint = code === "unauthenticated" ? "; put a token into SLUICE_TOKEN" : "";
+  if (code === "unauthenticated" && sent.token !== undefined)
+    return `the server does not accept the token in ${sent.tokenSource ?? "SLUICE_TOKEN"} (${code}): ${printable(detail)}`;
+  const hint =
+    code === "unauthenticated"
+      ? "; put a token into SLUICE_TOKEN, or name a file that holds one with --token-file"
+      : "";
   if (problems.length === 0) return `the server refused (${code}): ${printable(detail)}${hint}`;
   return [
     `the server refused (${code}):`,
-    ...problems.map((one) => `  ${printable(`${one.field}: ${one.message}`)}`),
+    ...problems.map((one) => `  ${printable(`${flagForField(one.field)}: ${one.message}`)}`),
   ].join("\n");
 }
 

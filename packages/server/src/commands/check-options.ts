@@ -1,24 +1,26 @@
 import { type CheckRequest, maxCost } from "sluice";
+import type { ServerFlags } from "./ask-server.ts";
 import { CommandError } from "./terminal.ts";
 
 /** What `check` and `explain` take on the command line. */
-export interface CheckOptions {
+export interface CheckOptions extends ServerFlags {
   readonly cost?: string;
   readonly domain?: string;
   readonly id?: string;
   readonly policy?: readonly string[];
   readonly preview?: boolean;
   readonly details?: boolean;
-  readonly server?: string;
-  /** What a server is asked with: `SLUICE_TOKEN`. */
-  readonly token?: string | undefined;
+  /** Decide in this process. */
+  readonly local?: boolean;
   readonly config?: string;
   readonly redis?: string;
-  readonly json?: boolean;
 }
 
 /** `user=u1 endpoint=/v1/orders --cost 2` as a check. */
-export function parseCheckRequest(words: readonly string[], options: CheckOptions): CheckRequest {
+export function parseCheckRequest(
+  words: readonly string[],
+  options: Omit<CheckOptions, keyof ServerFlags>,
+): CheckRequest {
   const dimensions: Record<string, string> = {};
   for (const word of words) {
     const split = word.indexOf("=");

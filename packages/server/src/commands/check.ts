@@ -1,5 +1,4 @@
-import type { Settings } from "../settings/settings.ts";
-import { type Asker, createAsker } from "./asker.ts";
+import { type AskedOf, type Asker, createAsker, writeNotice } from "./asker.ts";
 import { type CheckOptions, parseCheckRequest, parseWhole } from "./check-options.ts";
 import { renderJson } from "./control/write-json.ts";
 import { renderDecision } from "./render-decision.ts";
@@ -9,19 +8,18 @@ const maxRepeat = 1_000_000;
 
 type RepeatedCheckOptions = CheckOptions & { readonly repeat?: string };
 
-/** `sluice check`: decides in this process, or asks a server. `settings` tell of servers that hold counters. */
+/** `sluice check`: asks a server, or decides in this process. */
 export async function check(
   words: readonly string[],
   options: RepeatedCheckOptions,
-  settings: Settings | undefined,
+  findAsked: () => Promise<AskedOf>,
   terminal: Terminal,
 ): Promise<ExitCode> {
   const request = parseCheckRequest(words, options);
   const repeat = options.repeat === undefined ? 1 : parseWhole("--repeat", options.repeat, 1, maxRepeat);
-  const asker = await createAsker(options, settings, terminal);
-  if (options.server === undefined && options.config === undefined)
-    terminal.stderr.write("No policy file is named (--config), so the default policy decides.\n");
+  const asker = await createAsker(await findAsked());
   try {
+    writeNotice(asker, options.json === true, terminal);
     const denied = await ask(asker, request, repeat, options, terminal);
     return denied === 0 ? 0 : 1;
   } finally {

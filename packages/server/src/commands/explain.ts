@@ -1,6 +1,5 @@
 import { printableLines } from "sluice";
-import type { Settings } from "../settings/settings.ts";
-import { createAsker } from "./asker.ts";
+import { type AskedOf, createAsker, writeNotice } from "./asker.ts";
 import { type CheckOptions, parseCheckRequest } from "./check-options.ts";
 import { renderJson } from "./control/write-json.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
@@ -9,12 +8,13 @@ import type { ExitCode, Terminal } from "./terminal.ts";
 export async function explain(
   words: readonly string[],
   options: CheckOptions,
-  settings: Settings | undefined,
+  findAsked: () => Promise<AskedOf>,
   terminal: Terminal,
 ): Promise<ExitCode> {
   const request = parseCheckRequest(words, options);
-  const asker = await createAsker(options, settings, terminal);
+  const asker = await createAsker(await findAsked());
   try {
+    writeNotice(asker, options.json === true, terminal);
     if (options.json === true) {
       terminal.stdout.write(`${renderJson(await asker.explain(request), 2)}\n`);
       return 0;

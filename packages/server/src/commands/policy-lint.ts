@@ -1,7 +1,7 @@
 import { type Problem, printable, printableJson, renderPath, SluiceError } from "sluice";
 import { parsePolicyFiles } from "sluice/policy-text";
+import { renderPolicyProblem } from "../observe/telemetry/render-policy-problem.ts";
 import { readPolicyFiles } from "../policies/policy-files.ts";
-import { renderPolicyProblem } from "../policies/render-policy-problem.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
 export interface LintOptions {
@@ -58,11 +58,17 @@ function rethrow(error: unknown): never {
 function renderText(findings: readonly Finding[], files: number): string {
   const lines = findings.map(({ severity, problem }) => {
     const { place, ...rest } = problem;
+    if (isOfWholeFile(problem)) return `${severity}: ${renderPolicyProblem(problem)}`;
     const where = place === undefined ? "" : `${place.file ?? "(text)"}:${place.line}:${place.column}: `;
     return `${where}${severity}: ${renderPolicyProblem(rest)}`;
   });
   const summary = `${amount(files, "file")}: ${amount(countOf(findings, "error"), "error")}, ${amount(countOf(findings, "warning"), "warning")}`;
   return `${[...lines, summary].map(printable).join("\n")}\n`;
+}
+
+/** That a file does not exist, or is empty, has no line to jump to. */
+function isOfWholeFile({ path, place }: Problem): boolean {
+  return path.length === 0 && place?.line === 1 && place.column === 1;
 }
 
 function renderJson(findings: readonly Finding[]): string {

@@ -4,20 +4,21 @@ import { type CheckRequest, createLimiter, ManualClock, type PolicySet, type Pro
 import { type Daemon, startDaemon } from "../daemon.ts";
 import type { HangUp, Signals } from "../early-signals.ts";
 import { exampleCheck } from "../example-check.ts";
+import { createLogger, type Logger } from "../observe/telemetry/logger.ts";
+import type { WorkerLink } from "../observe/worker-link.ts";
+import { countPolicies } from "../policies/count-policies.ts";
 import type { FirstToken } from "../propagation/join-store.ts";
+import { protocols } from "../protocol.ts";
 import { type Settings, settingsTable } from "../settings/settings.ts";
-import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { type Addresses, endpointsOf } from "../transports/create-transports.ts";
 import { ListenError } from "../transports/door.ts";
 import { clearSocketPath } from "../transports/door-socket-path.ts";
-import { protocols } from "../transports/transport.ts";
 import { version } from "../version.ts";
 import { checkWorkers, countWorkers } from "../workers/check-workers.ts";
 import { joinWorkers } from "../workers/join-workers.ts";
 import type { Announcement } from "../workers/messages.ts";
 import { startWorkers, type WorkersOptions } from "../workers/start-workers.ts";
 import { withFields } from "../workers/with-fields.ts";
-import type { WorkerLink } from "../workers/worker-link.ts";
 import { CommandError, type ExitCode, type Terminal } from "./terminal.ts";
 
 /**
@@ -92,7 +93,7 @@ function announcementOf(
 ): Announcement {
   const { policySet } = limiter.snapshot;
   return {
-    fields: { ...addresses, policies: policySet.policies.length, path: config, store, counters, version },
+    fields: { ...addresses, policies: countPolicies(policySet), path: config, store, counters, version },
     greeting: renderGreeting(addresses, config, policySet, counters, { store, firstToken, isTerminal }),
   };
 }
@@ -137,10 +138,12 @@ async function serveWithWorkers(options: WorkersOptions, signals: Signals, hangU
   const reload = (): void => workers.reload();
   if (hangUp === "reload") signals.on("SIGHUP", reload);
   let signal: NodeJS.Signals | undefined;
-  void asked.then((first) => {
+  void asked.then(async (first) => {
     signal = first;
     workers.stop(first);
-    if (first !== "SIGHUP") void nextStop(signals, stopSignals).then((second) => workers.stop(second));
+    if (first === "SIGHUP") return;
+    workers.stop(await nextStop(signals, stopSignals));
+    workers.stop(await nextStop(signals, stopSignals));
   });
   const end = await workers.ended;
   signals.off("SIGHUP", reload);
@@ -213,13 +216,14 @@ ${firstToken === undefined ? "" : renderFirstToken(firstToken, isTerminal)}${exa
 `;
 }
 
-function renderSource(config: string | undefined, store: string | undefined, { policies }: PolicySet): string {
+function renderSource(config: string | undefined, store: string | undefined, policySet: PolicySet): string {
+  const count = countPolicies(policySet);
   const places = [
     ...(config === undefined ? [] : [`${shortPath(config)}, watched for changes`]),
     ...(store === undefined ? [] : [`the policy store ${store.replace(/(?<=^sqlite:)\/.+/, shortPath)}`]),
   ];
   if (places.length === 0) return "the default policy alone; name a policy file with --config";
-  return `${policies.length === 1 ? "1 policy" : `${policies.length} policies`} from ${places.join(", and from ")}`;
+  return `${count === 1 ? "1 policy" : `${count} policies`} from ${places.join(", and from ")}`;
 }
 
 function renderFirstToken({ token, file }: FirstToken, isTerminal: boolean): string {

@@ -25,6 +25,8 @@ interface StatusBody {
   readonly counters: {
     readonly kind: string;
     readonly at?: string;
+    /** Whether every server that holds counters is connected and asked. */
+    readonly ready?: boolean;
     readonly counters?: number;
     readonly max_counters?: number;
     readonly waiting?: number;
@@ -70,16 +72,17 @@ interface ShardBody {
   readonly failed_calls: number;
 }
 
-/** `sluice status`: how a server does. Exit code 1 where it is not ready. */
+/** `sluice status`: how a server does. Exit code 1 if it is not ready; with `strict` also if it cannot reach its counters. */
 export async function status(
   server: ServerOptions,
-  { json }: { readonly json?: boolean },
+  { json, strict }: { readonly json?: boolean; readonly strict?: boolean },
   { stdout }: Pick<Terminal, "stdout">,
 ): Promise<ExitCode> {
   const text = await askServer(server, "v1/status");
   const body = JSON.parse(text) as StatusBody;
   stdout.write(json === true ? `${renderJson(body)}\n` : renderStatus(body));
-  return body.status === "ready" || body.status === "degraded" ? 0 : 1;
+  if (body.status === "stopping") return 1;
+  return strict === true && body.counters.ready === false ? 1 : 0;
 }
 
 export function renderStatus(body: StatusBody): string {

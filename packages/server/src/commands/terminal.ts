@@ -1,4 +1,4 @@
-import type { TextOutput } from "../telemetry/logger.ts";
+import type { TextOutput } from "../observe/telemetry/logger.ts";
 
 /** Where a command writes: answers to stdout, everything about them to stderr. */
 export interface Terminal {

@@ -1,16 +1,18 @@
 import type { PolicyStore } from "@sluice/sql";
 import type { Limiter, PolicySet } from "sluice";
-import type { Aside } from "../aside/aside.ts";
-import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
+import type { Aside } from "./aside/aside.ts";
 import type { DocumentReader } from "./read-documents.ts";
 import type { Refusals } from "./refusals.ts";
 
 /** What every use case stands on. */
 export interface ControlContext {
   readonly store: PolicyStore;
+  /** The id of this node among those of the store. */
+  readonly node: string | undefined;
   /** The limiter of this node, by whose policies and counters subjects are told how they stand. */
-  readonly limiter: Pick<Limiter, "explain" | "reset" | "snapshot">;
+  readonly limiter: Pick<Limiter, "explain" | "reset" | "resetSubject" | "snapshot">;
   readonly log: Logger;
   readonly nowMs: () => number;
   /** Called after every change that was kept. */

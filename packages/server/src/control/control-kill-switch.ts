@@ -1,4 +1,5 @@
 import type { KillSwitchRecord } from "@sluice/sql";
+import { renderDuration } from "sluice";
 import { commit, look } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { invalidField } from "./control-errors.ts";
@@ -8,6 +9,12 @@ const kind = "kill_switch";
 const hourMs = 3_600_000;
 const minMs = 1_000;
 const maxMs = 24 * hourMs;
+
+/** For how long it may be on. */
+export const killSwitchBounds: { readonly leastMs: number; readonly mostMs: number } = {
+  leastMs: minMs,
+  mostMs: maxMs,
+};
 
 export function createKillSwitchControl(context: ControlContext): KillSwitchControl {
   const deed = (word: string) => ({ action: `kill_switch.${word}`, kind, target: "" });
@@ -25,7 +32,10 @@ export function createKillSwitchControl(context: ControlContext): KillSwitchCont
         if (reason === "") throw invalidField(["reason"], "is missing: say why everything is to be decided alike");
         if (mode !== "open" && mode !== "closed") throw invalidField(["mode"], "must be open or closed");
         if (!Number.isSafeInteger(forMs) || forMs < minMs || forMs > maxMs)
-          throw invalidField(["for_ms"], `must be whole milliseconds, from ${minMs} to ${maxMs} (24 hours)`);
+          throw invalidField(
+            ["for_ms"],
+            `must be from ${renderDuration(minMs)} to ${renderDuration(maxMs)}, in whole milliseconds`,
+          );
         const nowMs = context.nowMs();
         const before = killSwitchView((await change.pulse()).killSwitch, nowMs);
         const { name: author } = actor.caller;

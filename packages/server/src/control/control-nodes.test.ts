@@ -2,8 +2,8 @@ import type { NodeRecord, PolicyStore } from "@sluice/sql";
 import { openPolicyStore, PolicyStoreUnavailable } from "@sluice/sql";
 import type { HotKey } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { encodeReport, type HotKeyReport } from "../hot-keys/hot-key-report.ts";
-import type { ToldHotKeys } from "../hot-keys/merge-hot-keys.ts";
+import { encodeReport, type HotKeyReport } from "../observe/hot-keys/hot-key-report.ts";
+import type { ToldHotKeys } from "../observe/hot-keys/merge-hot-keys.ts";
 import { actorOf, openTestControl, type TestControl } from "./testing/open-test-control.ts";
 
 const viewer = actorOf("viewer");

@@ -1,7 +1,7 @@
 import type { NodeRecord } from "@sluice/sql";
 import { SluiceError } from "sluice";
-import { decodeReport } from "../hot-keys/hot-key-report.ts";
-import { mergeHotKeys, type ToldHotKeys } from "../hot-keys/merge-hot-keys.ts";
+import { decodeReport } from "../observe/hot-keys/hot-key-report.ts";
+import { mergeHotKeys, type ToldHotKeys } from "../observe/hot-keys/merge-hot-keys.ts";
 import { look } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { notFound } from "./control-errors.ts";

@@ -2,8 +2,9 @@ import type { AuditQuery, AuditRecord, RolloutRecord, RolloutState, RolloutStep 
 import type { Problem, Window } from "sluice";
 import type { Caller } from "../access/access.ts";
 import type { Role } from "../access/roles.ts";
-import type { HotKeysWish, MergedHotKeys } from "../hot-keys/merge-hot-keys.ts";
-import type { RolloutFigures } from "../rollouts/rollout-figures.ts";
+import type { HotKeysWish, MergedHotKeys } from "../observe/hot-keys/merge-hot-keys.ts";
+import type { RolloutWait } from "./rollouts/find-wait.ts";
+import type { RolloutFigures } from "./rollouts/rollout-figures.ts";
 
 /**
  * What people steer Sluice by. Every call says who asks; it is refused with `permission_denied` where they may not, and
@@ -110,6 +111,8 @@ export interface StoredVersion {
   readonly atMs: number;
   readonly revertOf: number | undefined;
   readonly current: boolean;
+  /** The rollout by which this version went out, or was to; undefined: it was for everybody at once. */
+  readonly rollout: Pick<RolloutRecord, "id" | "state" | "shadow"> | undefined;
 }
 
 export interface PolicyPutOptions extends ExpectingOptions {
@@ -190,7 +193,15 @@ export interface RolloutView extends Omit<RolloutRecord, "figures"> {
   /** Of subjects, under the new version now. */
   readonly percent: number;
   readonly figures: RolloutFigures | undefined;
+  /** Why it does not go on now; undefined: it has ended, or this is a list of policies. */
+  readonly waitsFor: RolloutViewWait | undefined;
 }
+
+/** Also `kill_switch`: while it decides, nothing goes forward. `due`: nothing keeps it; a node takes the step within seconds. */
+export type RolloutViewWait =
+  | RolloutWait
+  | { readonly code: "kill_switch"; readonly untilMs: number }
+  | { readonly code: "due" };
 
 /** What may be said of a move. */
 export interface RolloutMoveOptions extends ChangeOptions {
@@ -270,6 +281,8 @@ export interface WindowUsage {
 export interface ChangedSubject<T> extends Changed<T> {
   /** What was there and is not any more, of what was changed. Undefined: nothing. */
   readonly replaced: Pick<KeptSubject, "tier" | "limits"> | undefined;
+  /** The limits whose windows a new limit of the subject takes the place of, as they were until then. Undefined: nothing changed. */
+  readonly inPlaceOf?: readonly Omit<EffectiveLimit, "usage">[] | undefined;
 }
 
 /** Nothing that is there is replaced or deleted unseen: a conflict tells what it is. Writing what is there changes nothing. */
@@ -320,18 +333,30 @@ export interface SubjectControl {
     value: string,
     options?: SubjectChangeOptions,
   ): Promise<ChangedSubject<undefined>>;
-  /** Forgets the subject's counters: those by this dimension alone, or with `dimensions` those that a request like it is counted in. */
+  /**
+   * Forgets the subject's counters, on every node: of each limit that counts by this dimension, or with `dimensions` those that a
+   * request like it is counted in.
+   */
   reset(
     actor: Actor,
     dimension: string,
     value: string,
     options?: ChangeOptions & {
       readonly policy?: string | undefined;
+      /** Values of further dimensions, for limits that count by several. */
+      readonly alsoBy?: Readonly<Record<string, string>> | undefined;
       readonly dimensions?: Readonly<Record<string, string>> | undefined;
       /** Whose policies, where `policy` names none. Absent: `default`. */
       readonly domain?: string | undefined;
     },
-  ): Promise<{ readonly limits: readonly string[] }>;
+  ): Promise<Changed<ResetReport>>;
+}
+
+export interface ResetReport {
+  /** `policy/limit` */
+  readonly limits: readonly string[];
+  /** Limits that count by the dimension and by others whose values were not given, so that nothing of them was reset. */
+  readonly skipped: readonly { readonly limit: string; readonly by: readonly string[] }[];
 }
 
 export interface KillSwitchView {

@@ -163,6 +163,17 @@ describe("putting a policy", () => {
     expect((await control.takeUp()).policySet.policies.map(({ version }) => version)).toEqual([2]);
   });
 
+  it("refuses a valid_from beyond a year by that name, where an older version holds until then", async () => {
+    await control.policies.put(admin, "orders", document("10/s"));
+    const validFrom = new Date(control.clock.epochMs() + 400 * 86_400_000).toISOString();
+    const later = document("20/s", { valid_from: validFrom });
+    for (const options of [{ expected: 1 }, { expected: 1, rollout: {} }])
+      expect(await refusalOf(control.policies.put(admin, "orders", later, options))).toMatchObject({
+        code: "invalid_request",
+        problems: [{ path: ["valid_from"], message: expect.stringContaining(`but is ${validFrom}`) }],
+      });
+  });
+
   it("needs no rollout for a valid_from ahead where nothing is in force", async () => {
     const validFrom = new Date(control.clock.epochMs() + 3_600_000).toISOString();
     const put = await control.policies.put(admin, "orders", document("20/s", { valid_from: validFrom }));

@@ -10,6 +10,7 @@ import type {
   PolicyControl,
   PolicyDocument,
   PolicyPutOptions,
+  RolloutView,
   StoredPolicy,
   StoredVersion,
 } from "./control-plane.ts";
@@ -19,7 +20,7 @@ import { isOverriddenByFiles, warnOverridden } from "./overridden-by-files.ts";
 import { limitBySize, limitOf, pageOf } from "./page.ts";
 import { documentFromText, keptDocument, ownerOf } from "./policy-documents.ts";
 import { inspectDocument } from "./read-documents.ts";
-import { rolloutView } from "./rollout-view.ts";
+import { briefRolloutView, rolloutView } from "./rollout-view.ts";
 import { readStoredRows, underwayStates } from "./stored-rows.ts";
 import { whoOf } from "./who-of.ts";
 import { auditOf, deletePolicy, type PolicyWish, type WrittenPolicy, writePolicy } from "./write-policy.ts";
@@ -64,7 +65,8 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
       const written = await writePolicy(change, actor, wanting, nowMs);
       const version = await change.version(id, written.version);
       const warnings = [...warnOverridden(context, [id]), ...written.warnings];
-      const value = writtenView(context, written, version);
+      const rolling = written.rollout && (await rolloutView(change, written.rollout, nowMs));
+      const value = writtenView(context, written, version, rolling);
       if (!written.changed) return { value, changed: false, warnings };
       return { value, changed: true, warnings, audit: auditOf(written) };
     });
@@ -84,7 +86,10 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
           records,
           limit,
           ({ id }) => id,
-          (record) => policyView(context, record, versions.get(record.id), underway.get(record.id)),
+          (record) => {
+            const rollout = underway.get(record.id);
+            return policyView(context, record, versions.get(record.id), rollout && briefRolloutView(rollout));
+          },
         );
       }),
 
@@ -93,7 +98,8 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
         const record = await view.policy(id);
         if (record === undefined || record.deleted) throw notFound(`policy ${id}`);
         const [underway] = await view.rollouts({ policy: id, states: underwayStates, limit: 1 });
-        return policyView(context, record, await view.version(id, record.version), underway);
+        const rollout = underway && (await rolloutView(view, underway, context.nowMs()));
+        return policyView(context, record, await view.version(id, record.version), rollout);
       }),
 
     put: (actor, id, document, options = {}) =>
@@ -120,11 +126,12 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
         const record = await view.policy(id);
         if (record === undefined) throw notFound(`policy ${id}`);
         const records = await view.versions(id, { after: query.after, limit: most + 1 });
+        const rollouts = await findRolloutsTo(view, id, records);
         return pageOf(
           records,
           limitBySize(records, most),
           ({ version }) => String(version),
-          (version) => versionView(version, record),
+          (version) => versionView(version, record, rollouts.get(version.version)),
         );
       }),
 
@@ -132,7 +139,9 @@ export function createPolicyControl(context: ControlContext): PolicyControl {
       look(context, actor, { action: "policy.versions.get", kind, target: id }, async (view) => {
         const record = await view.policy(id);
         if (record === undefined) throw notFound(`policy ${id}`);
-        return versionView(await findVersion(view, id, version), record);
+        const found = await findVersion(view, id, version);
+        const rollouts = await findRolloutsTo(view, id, [found]);
+        return versionView(found, record, rollouts.get(version));
       }),
 
     diff: (actor, id, from, to) =>
@@ -237,7 +246,19 @@ function documentOf(version: VersionRecord | undefined): PolicyDocument | undefi
   return version === undefined || version.deleted ? undefined : documentFromText(version.document);
 }
 
-function versionView(version: VersionRecord, record: PolicyRecord): StoredVersion {
+/** The rollout of each of these versions that had one. */
+async function findRolloutsTo(
+  view: StoreView,
+  policy: string,
+  versions: readonly VersionRecord[],
+): Promise<ReadonlyMap<number, RolloutRecord>> {
+  const found = versions.map(({ version }) => version);
+  const between = { from: Math.min(...found), to: Math.max(...found) };
+  const rollouts = found.length === 0 ? [] : await view.rollouts({ policy, toVersions: between });
+  return new Map(rollouts.map((rollout) => [rollout.toVersion, rollout]));
+}
+
+function versionView(version: VersionRecord, record: PolicyRecord, rollout: RolloutRecord | undefined): StoredVersion {
   return {
     policy: version.policy,
     version: version.version,
@@ -247,14 +268,16 @@ function versionView(version: VersionRecord, record: PolicyRecord): StoredVersio
     atMs: version.atMs,
     revertOf: version.revertOf,
     current: version.version === record.version,
+    rollout: rollout && { id: rollout.id, state: rollout.state, shadow: rollout.shadow },
   };
 }
 
 /** What was written: also where it is not in force yet. */
 function writtenView(
   context: ControlContext,
-  { record, rollout, version, after }: WrittenPolicy,
+  { record, version, after }: WrittenPolicy,
   written: VersionRecord | undefined,
+  rollout: RolloutView | undefined,
 ): StoredPolicy {
   const text = JSON.stringify(after);
   return policyView(context, { ...record, version, document: text, owner: ownerOf(after) }, written, rollout);
@@ -264,7 +287,7 @@ function policyView(
   context: ControlContext,
   record: PolicyRecord,
   version: VersionRecord | undefined,
-  rollout: RolloutRecord | undefined,
+  rollout: RolloutView | undefined,
 ): StoredPolicy {
   return {
     id: record.id,
@@ -274,7 +297,7 @@ function policyView(
     author: version?.author ?? "",
     why: version?.why ?? "",
     changedMs: record.changedMs,
-    rollout: rollout === undefined ? undefined : rolloutView(rollout),
+    rollout,
     overriddenBy: isOverriddenByFiles(context, record.id) ? "file" : undefined,
   };
 }

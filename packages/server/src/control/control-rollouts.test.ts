@@ -47,6 +47,30 @@ describe("a rollout", () => {
     expect(await control.policies.get(admin, "orders")).toMatchObject({ version: 2, rollout: undefined });
   });
 
+  it("says why it does not go on, and that a kill switch keeps it where nothing else does", async () => {
+    const id = await rollOut();
+    const wait = async () => (await control.rollouts.get(admin, id)).waitsFor;
+    expect(await wait()).toMatchObject({ code: "observation", untilMs: control.clock.epochMs() + 600_000, decided: 0 });
+    const [listed] = (await control.rollouts.list(admin)).items;
+    expect(listed?.waitsFor).toEqual(await wait());
+    expect((await control.policies.get(admin, "orders")).rollout?.waitsFor).toEqual(await wait());
+    control.clock.advance(11 * 60_000);
+    expect(await wait()).toMatchObject({
+      code: "baseline",
+      minutes: 0,
+      minutesNeeded: 5,
+      decided: 0,
+      decidedNeeded: 20,
+    });
+    control.clock.advance(5 * 60_000);
+    expect(await wait()).toEqual({ code: "due" });
+    const untilMs = control.clock.epochMs() + 60_000;
+    await control.killSwitch.on(admin, "open", { forMs: 60_000, why: "an outage" });
+    expect(await wait()).toEqual({ code: "kill_switch", untilMs });
+    await control.rollouts.rollBack(admin, id);
+    expect(await wait()).toBeUndefined();
+  });
+
   it("takes one step where two advance it from the same one", async () => {
     const id = await rollOut();
     const both = await Promise.allSettled([1, 2].map(() => control.rollouts.advance(admin, id, { expectedStep: -1 })));

@@ -1,6 +1,5 @@
 import type { RolloutRecord, StoreView } from "@sluice/sql";
 import { SluiceError } from "sluice";
-import { advanceRollout, endRollout, pauseRollout, resumeRollout } from "../rollouts/steer-rollout.ts";
 import { commit, look } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { invalidField, notFound } from "./control-errors.ts";
@@ -10,6 +9,7 @@ import { limitOf, pageOf } from "./page.ts";
 import { putRollout } from "./put-rollout.ts";
 import { readStoredPolicy } from "./read-documents.ts";
 import { auditedRollout, rolloutView } from "./rollout-view.ts";
+import { advanceRollout, endRollout, pauseRollout, resumeRollout } from "./rollouts/steer-rollout.ts";
 
 const kind = "rollout";
 
@@ -35,7 +35,7 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
         const after = move(before, nowMs, why === "" ? `by ${author}` : `by ${author}: ${why}`);
         await putRollout(change, after, { author, why, atMs: nowMs });
         return {
-          value: rolloutView(after),
+          value: await rolloutView(change, after, nowMs),
           changed: true,
           audit: [
             { before: auditedRollout(before), after: auditedRollout(after) },
@@ -53,11 +53,18 @@ export function createRolloutControl(context: ControlContext): RolloutControl {
         const limit = limitOf(query);
         const { after, policy, states } = query;
         const records = await view.rollouts({ after, policy, states, limit: limit + 1 });
-        return pageOf(records, limit, ({ id }) => id, rolloutView);
+        const views: RolloutView[] = [];
+        for (const record of records) views.push(await rolloutView(view, record, context.nowMs()));
+        return pageOf(
+          views,
+          limit,
+          ({ id }) => id,
+          (one) => one,
+        );
       }),
     get: (actor, id) =>
       look(context, actor, { action: "rollout.get", kind, target: id }, async (view) =>
-        rolloutView(await findRollout(view, id)),
+        rolloutView(view, await findRollout(view, id), context.nowMs()),
       ),
     advance: moved("advance", advanceRollout, { forwards: true }),
     pause: moved("pause", pauseRollout),

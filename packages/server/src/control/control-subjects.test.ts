@@ -395,8 +395,11 @@ describe("resetting a subject", () => {
       ["shared", 3],
       ["all", 3],
     ]);
-    const { limits } = await control.subjects.reset(operator, "user", "u1", { why: "a bug of theirs" });
-    expect(limits).toEqual(["orders/steady", "default/subject"]);
+    const { value } = await control.subjects.reset(operator, "user", "u1", { why: "a bug of theirs" });
+    expect(value).toEqual({
+      limits: ["orders/steady", "default/subject"],
+      skipped: [{ limit: "orders/shared", by: ["tenant", "user"] }],
+    });
     expect(await used()).toEqual([
       ["steady", 0],
       ["shared", 3],
@@ -410,11 +413,11 @@ describe("resetting a subject", () => {
 
   it("forgets those that a request like it is counted in, where more is said", async () => {
     await control.limiter.check(request);
-    const { limits } = await control.subjects.reset(operator, "user", "u1", {
+    const { value } = await control.subjects.reset(operator, "user", "u1", {
       policy: "orders",
       dimensions: { tenant: "t1" },
     });
-    expect(limits).toEqual(["orders/steady", "orders/shared", "orders/all"]);
+    expect(value.limits).toEqual(["orders/steady", "orders/shared", "orders/all"]);
     expect(await used()).toEqual([
       ["steady", 0],
       ["shared", 0],
@@ -424,8 +427,8 @@ describe("resetting a subject", () => {
 
   it("forgets nothing in a dry run, and refuses a policy without such a limit", async () => {
     await control.limiter.check(request);
-    const { limits } = await control.subjects.reset(operator, "user", "u1", { policy: "orders", dryRun: true });
-    expect(limits).toEqual(["orders/steady"]);
+    const { value } = await control.subjects.reset(operator, "user", "u1", { policy: "orders", dryRun: true });
+    expect(value.limits).toEqual(["orders/steady"]);
     expect(await used()).toContainEqual(["steady", 3]);
     expect(await refusalOf(control.subjects.reset(operator, "user", "u1", { policy: "nothing" }))).toMatchObject({
       code: "resource_not_found",

@@ -1,17 +1,26 @@
 import type { StoreChange, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
 import { StoreUnavailable } from "sluice";
-import { demand } from "../access/access.ts";
 import { auditEntry, subjectTarget } from "./audit-entry.ts";
 import { canonicalSubject } from "./canonical-subject.ts";
-import { auditRefusals, commit, look, type Outcome } from "./commit.ts";
+import { commit, look, type Outcome } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
 import { notFound } from "./control-errors.ts";
 import type { Actor, ChangedSubject, SubjectChangeOptions, SubjectControl, SubjectView } from "./control-plane.ts";
 import { demandEnd, demandForm, demandSubject } from "./demand-subject.ts";
-import { completeView, type KnownSubject, knownOf, limitView, readKnown, viewOf } from "./known-subject.ts";
+import { effectiveLimit } from "./effective-limits.ts";
+import {
+  completeView,
+  entryInForce,
+  type KnownSubject,
+  knownOf,
+  limitView,
+  readKnown,
+  viewOf,
+} from "./known-subject.ts";
 import { limitOf, pageOf } from "./page.ts";
-import { planReset } from "./plan-reset.ts";
+import { resetAction, resetCounters } from "./reset-counters.ts";
 import { VersionConflict } from "./version-conflict.ts";
+import { limitsReplacedBy, readPoliciesInForce, warnInFiles, warnLimit, warnTier } from "./warn-subject.ts";
 import { findOwnLimit, putOwnLimit, putTier } from "./write-subject.ts";
 
 const kind = "subject";
@@ -22,6 +31,7 @@ type Replaced = Pick<KnownSubject, "tier" | "limits">;
 interface SubjectOutcome extends Omit<Outcome<unknown>, "value"> {
   /** Undefined where nothing was there, or nothing changed. */
   readonly replaced?: Replaced | undefined;
+  readonly inPlaceOf?: ChangedSubject<unknown>["inPlaceOf"];
 }
 
 export function createSubjectControl(context: ControlContext): SubjectControl {
@@ -52,14 +62,15 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
       const nowMs = context.nowMs();
       const before = await readKnown(change, dimension, value, nowMs);
       demandSeen(before, options.expected);
-      const { replaced, ...outcome } = await work(change, before, nowMs);
+      const { replaced, inPlaceOf, ...outcome } = await work(change, before, nowMs);
       // Thrown within the change, so that it is undone.
       if (replaced !== undefined && options.expected === undefined) throw conflictOf(before, undefined);
-      return { ...outcome, value: { known: await readKnown(change, dimension, value, nowMs), replaced } };
+      return { ...outcome, value: { known: await readKnown(change, dimension, value, nowMs), replaced, inPlaceOf } };
     });
-    const { known, replaced } = done.value;
+    const { known, replaced, inPlaceOf } = done.value;
     return {
       ...done,
+      inPlaceOf,
       value: await completeView(context, known),
       replaced: replaced && { tier: replaced.tier, limits: replaced.limits.map(limitView) },
     };
@@ -94,10 +105,16 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
     setTier: (actor, dimension, written, tier, options = {}) =>
       changed(actor, "tier", dimension, written, options, async (change, { value }, nowMs) => {
         demandForm({ [dimension]: value, ...(tier === undefined ? { tier: "none" } : { tier }) });
+        const inForce = tier === undefined ? undefined : await readPoliciesInForce(context, change);
+        const warnings = [
+          ...warnInFiles(context, dimension, value),
+          ...(inForce === undefined || tier === undefined ? [] : warnTier(inForce, dimension, tier)),
+        ];
         const { before, after } = await putTier(change, dimension, value, tier, nowMs);
-        if (before === after) return { changed: false };
+        if (before === after) return { changed: false, warnings };
         return {
           changed: true,
+          warnings,
           audit: [{ before: { tier: before }, after: { tier: after } }],
           replaced: before === undefined ? undefined : { tier: before, limits: [] },
         };
@@ -110,7 +127,8 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
         dimension,
         written,
         options,
-        async (change, { value }, nowMs) => {
+        async (change, known, nowMs) => {
+          const { value } = known;
           const { policy, limit, windows, untilMs } = wish;
           demandForm({ [dimension]: value, limits: [{ policy, limit, windows }] });
           demandEnd(untilMs, nowMs);
@@ -125,10 +143,21 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
             author: actor.caller.name,
             atMs: nowMs,
           };
+          const inForce = await readPoliciesInForce(context, change);
+          const warnings = [
+            ...warnInFiles(context, dimension, value),
+            ...warnLimit(inForce, dimension, value, wish, nowMs),
+          ];
+          const entry = entryInForce(context, known);
+          const inPlaceOf = limitsReplacedBy(inForce, dimension, value, wish, nowMs).map((one) =>
+            effectiveLimit(one, dimension, entry, nowMs),
+          );
           const { before, changed } = await putOwnLimit(change, record, nowMs);
-          if (!changed) return { changed };
+          if (!changed) return { changed, warnings };
           return {
             changed,
+            warnings,
+            inPlaceOf,
             audit: [{ before: before && auditedLimit(before), after: auditedLimit(record) }],
             replaced: before && { tier: undefined, limits: [before] },
           };
@@ -172,40 +201,39 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
       return { ...done, value: undefined };
     },
 
-    reset(actor, dimension, written, options = {}) {
-      const { dryRun = false, policy, dimensions, domain, why = "" } = options;
+    async reset(actor, dimension, written, options = {}) {
+      const { limiter, node } = context;
+      const { dryRun = false, why, policy, alsoBy, dimensions, domain } = options;
       const value = canonical(dimension, written);
-      const deed = { action: "subject.reset", kind, target: subjectTarget(dimension, value) };
-      return auditRefusals(
+      const wish = { dimension, value, policy, alsoBy, dimensions, domain };
+      const deed = { action: resetAction, kind, target: subjectTarget(dimension, value) };
+      // Kept before it is done: nothing is reset unseen. Other nodes find it there, by its generation.
+      const done = await commit(
         context,
         actor,
-        deed,
+        { ...deed, permission: "operate", policies: false },
+        { dryRun, why },
         async () => {
-          demand(actor.caller, "operate");
           demandSubject(dimension, value);
-          const resets = await planReset(context, dimension, value, policy, dimensions, domain);
-          const limits = resets.flatMap((reset) => reset.limits);
-          if (dryRun) return { limits };
-          const keep = (outcome: "done" | "refused", reason: string): Promise<void> =>
-            context.store.note((note) =>
-              note.addAudit(auditEntry(actor, deed, { outcome, why: reason, before: { limits } }, context.nowMs())),
-            );
-          // Kept before it is done: nobody resets anything unseen.
-          await keep("done", why);
-          try {
-            for (const { run } of resets) await run();
-          } catch (error) {
-            if (error instanceof StoreUnavailable) await keep("refused", "the counters could not be asked");
-            throw error;
-          }
-          context.log.info(
-            { caller: actor.caller.name, dimensions: { [dimension]: value }, limits: limits.length },
-            "counters were reset",
-          );
-          return { limits };
+          const report = await resetCounters(limiter, wish, { reach: "nothing" });
+          const { limits, skipped } = report;
+          if (policy !== undefined && limits.length === 0 && skipped.length === 0)
+            throw notFound(`a limit by ${dimension} of a policy ${policy}`);
+          return { value: report, changed: limits.length > 0, audit: [{ before: { limits, wish, node } }] };
         },
-        { dryRun },
       );
+      const { limits } = done.value;
+      if (dryRun || limits.length === 0) return done;
+      try {
+        await resetCounters(limiter, wish);
+      } catch (error) {
+        if (error instanceof StoreUnavailable) {
+          const refused = { outcome: "refused" as const, why: "the counters could not be asked", before: { limits } };
+          await context.store.note((note) => note.addAudit([auditEntry(actor, deed, refused, context.nowMs())]));
+        }
+        throw error;
+      }
+      return done;
     },
   };
 }

@@ -1,8 +1,8 @@
 import type { PolicyStore } from "@sluice/sql";
 import type { Limiter, PolicySet } from "sluice";
-import { type AsideOptions, createAside } from "../aside/aside.ts";
-import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
+import { type AsideOptions, createAside } from "./aside/aside.ts";
 import { createAuditControl } from "./control-audit.ts";
 import { createConfigurationControl } from "./control-configuration.ts";
 import type { ControlContext } from "./control-context.ts";
@@ -19,8 +19,10 @@ import { createRefusals } from "./refusals.ts";
 
 export interface ControlPlaneOptions {
   readonly store: PolicyStore;
+  /** The id of this node among those of the store. */
+  readonly node?: string | undefined;
   /** The limiter of this node, by whose policies and counters subjects are told how they stand. */
-  readonly limiter: Pick<Limiter, "explain" | "reset" | "snapshot">;
+  readonly limiter: Pick<Limiter, "explain" | "reset" | "resetSubject" | "snapshot">;
   readonly log: Logger;
   readonly nowMs?: (() => number) | undefined;
   /** Called after every change that was kept. Must not throw. */
@@ -50,6 +52,7 @@ export function createControlPlane(options: ControlPlaneOptions): RunningControl
   const refusals = createRefusals({ store, log, nowMs, perMinute: options.refusalsPerMinute });
   const context: ControlContext = {
     store,
+    node: options.node,
     limiter,
     log,
     nowMs,

@@ -91,7 +91,7 @@ export async function completeView(context: ControlContext, known: KnownSubject)
 }
 
 /** What is said of the subject: by the store, or by a policy file where that wins or the store says nothing. */
-function entryInForce(context: ControlContext, known: KnownSubject): SubjectEntry | undefined {
+export function entryInForce(context: ControlContext, known: KnownSubject): SubjectEntry | undefined {
   const { dimension, value, tier, limits } = known;
   const { reader, precedence, ipv6PrefixBits } = context;
   const inFiles = context

@@ -1,8 +1,8 @@
 import { ManualClock } from "sluice";
 import { describe, expect, it } from "vitest";
 import type { Caller } from "../access/access.ts";
-import { RateLimited } from "../service/rate-limited.ts";
 import { limitOwnApi } from "./limit-own-api.ts";
+import { RateLimited } from "./rate-limited.ts";
 
 const caller = (name: string, tokenId?: string): Caller => ({ name, may: new Set(), tokenId });
 

@@ -1,6 +1,6 @@
 import { type Clock, createLimiter, type Decision, type Limiter, renderHeaders } from "sluice";
 import type { Caller } from "../access/access.ts";
-import { RateLimited } from "../service/rate-limited.ts";
+import { RateLimited } from "./rate-limited.ts";
 
 /** Sluice's limits on its own API, counted by its own engine in this process. */
 export interface OwnLimits {

@@ -1,8 +1,8 @@
 import { openPolicyStore } from "@sluice/sql";
 import { expect, it } from "vitest";
-import { startRollout } from "../rollouts/start-rollout.ts";
-import { endRollout } from "../rollouts/steer-rollout.ts";
 import { putRollout } from "./put-rollout.ts";
+import { startRollout } from "./rollouts/start-rollout.ts";
+import { endRollout } from "./rollouts/steer-rollout.ts";
 
 it.each([
   [1, true],

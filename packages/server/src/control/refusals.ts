@@ -1,5 +1,5 @@
 import type { AuditRecord, PolicyStore } from "@sluice/sql";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { auditEntry, type Deed, sluiceItself } from "./audit-entry.ts";
 import type { Actor } from "./control-plane.ts";
 

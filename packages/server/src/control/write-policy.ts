@@ -1,7 +1,5 @@
 import type { PolicyRecord, RolloutRecord, StoreChange, VersionRecord } from "@sluice/sql";
 import { type Policy, type PolicySet, type Problem, SluiceError } from "sluice";
-import { startRollout } from "../rollouts/start-rollout.ts";
-import { endRollout } from "../rollouts/steer-rollout.ts";
 import type { Deed } from "./audit-entry.ts";
 import type { AuditedChange } from "./commit.ts";
 import { invalidField, invalidPolicies, notFound } from "./control-errors.ts";
@@ -13,6 +11,8 @@ import { documentFromText, holdsForTheSame, keptDocument, ownerOf, saysTheSame }
 import { deletedPolicy, type MovedBy, newestVersion } from "./put-rollout.ts";
 import { defaultPolicyId, lintDocument, readDocument } from "./read-documents.ts";
 import { auditedRollout } from "./rollout-view.ts";
+import { maxWaitMs, startRollout } from "./rollouts/start-rollout.ts";
+import { endRollout } from "./rollouts/steer-rollout.ts";
 import { underwayStates } from "./stored-rows.ts";
 import { VersionConflict } from "./version-conflict.ts";
 
@@ -223,11 +223,23 @@ function rolloutWishOf(
   if (rollout !== undefined) {
     if (later !== undefined && rollout.startsMs !== undefined && rollout.startsMs < later)
       throw invalidField(["rollout", "starts_ms"], "is before valid_from, from when on the new version holds");
+    if (rollout.startsMs === undefined) demandSoon(later, nowMs);
     return { ...rollout, startsMs: rollout.startsMs ?? later };
   }
   // Until then the old version holds. Where there is none, or it does not hold yet either, the new one waits by itself.
   if (later === undefined || before === undefined || !holdsNow(id, before, nowMs)) return undefined;
+  demandSoon(later, nowMs);
   return { steps: [{ percent: 100, holdMs: 0 }], startsMs: later, observeForMs: 0 };
+}
+
+/** A rollout that begins with `valid_from` waits no longer than any other; problems use the name that the caller sent. */
+function demandSoon(validFromMs: number | undefined, nowMs: number): void {
+  if (validFromMs === undefined || validFromMs <= nowMs + maxWaitMs) return;
+  const latest = new Date(nowMs + maxWaitMs).toISOString();
+  throw invalidField(
+    ["valid_from"],
+    `must be at most a year ahead (${latest}) where an older version is in force until then, but is ${new Date(validFromMs).toISOString()}`,
+  );
 }
 
 function holdsNow(id: string, document: PolicyDocument, nowMs: number): boolean {

@@ -1,4 +1,4 @@
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 
 /** How leases stand, as far as is told of them. */
 export interface LeasesSeen {

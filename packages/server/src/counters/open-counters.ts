@@ -1,8 +1,8 @@
 import { HotKeys, MemoryCounters } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { SettingError } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import { openRedisCounters } from "./open-redis-counters.ts";
 import { type CountersPlan, planCounters } from "./plan-counters.ts";
 import type { RunningCounters } from "./running-counters.ts";

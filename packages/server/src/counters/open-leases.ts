@@ -1,8 +1,8 @@
 import type { RedisCounters } from "@sluice/redis";
 import { type CounterStore, type HotKeys, LeasedCounters } from "sluice";
+import type { LeaseFigures } from "../observe/telemetry/lease-families.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { LeaseFigures } from "../telemetry/lease-families.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import { createLeaseLog } from "./lease-log.ts";
 import type { LeasesStatus } from "./running-counters.ts";
 

@@ -2,15 +2,15 @@ import { isDeepStrictEqual } from "node:util";
 import { RedisCounters, type RedisServers, renderServers } from "@sluice/redis";
 import type { HotKeys } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import { concernsAbout, inspectServer, parseShardName } from "./inspect-server.ts";
 import { openLeases } from "./open-leases.ts";
 import { planCounters, type RedisPlan } from "./plan-counters.ts";
 import { readCells, type ServedCell, withTlsFiles } from "./read-redis-files.ts";
 import { createRedisLog, withoutSecrets } from "./redis-log.ts";
+import { redisStatus } from "./redis-status.ts";
 import type { RunningCounters } from "./running-counters.ts";
-import { statusOfRedis } from "./status-of-redis.ts";
 
 const lookEveryMs = 1_000;
 const inspectWithinMs = 1_000;
@@ -46,7 +46,7 @@ export async function openRedisCounters(
   let looking = false;
   let changing: Promise<unknown> = Promise.resolve();
 
-  const { deadlineMs, breaker } = first;
+  let { deadlineMs, breaker } = first;
   log.info({ servers: renderServers(servers), cells: cells.length, deadlineMs }, "counters are on servers");
   const timer = setInterval(() => void look(), lookEveryMs);
   timer.unref();
@@ -120,8 +120,8 @@ export async function openRedisCounters(
   function tellOfPatience(): void {
     if (toldOfPatience || performance.now() - openedMs < patienceMs) return;
     toldOfPatience = true;
-    log.warn(
-      { servers: renderServers(servers), away: statusOfRedis(store).away },
+    log.error(
+      { servers: renderServers(servers), away: redisStatus(store).away },
       "the counters could not be reached yet; checks are answered by on_failure, and connecting goes on",
     );
   }
@@ -176,8 +176,11 @@ export async function openRedisCounters(
         {},
         "the policy files name no servers for counters any more; that takes effect at the next start",
       );
-    if (plan.deadlineMs !== deadlineMs || !isDeepStrictEqual(plan.breaker, breaker))
-      log.warn({}, "the deadline or the health check of counters has changed; that takes effect at the next start");
+    if (plan.deadlineMs !== deadlineMs || !isDeepStrictEqual(plan.breaker, breaker)) {
+      ({ deadlineMs, breaker } = plan);
+      store.useTimes({ deadlineMs, breaker });
+      log.info({ deadlineMs, ...breaker }, "the deadline or the health check of counters has changed, and applies now");
+    }
     const wanted = await withTlsFiles(
       plan.ofUnknownKind ? asKind(plan.servers, servers.kind, plan.servers) : plan.servers,
       settings,
@@ -191,7 +194,8 @@ export async function openRedisCounters(
       return;
     }
     servers = wanted;
-    if (from === to) log.info({ servers: to }, "counter servers are connected to anew, with other certificates");
+    if (from === to)
+      log.info({ servers: to }, "counter servers are connected to anew, with other certificates or timeouts");
     else log.info({ from, to }, "counters are on other servers now; the old ones finish what they were asked");
   }
 
@@ -202,7 +206,7 @@ export async function openRedisCounters(
       return renderServers(servers);
     },
     figures: { redis: () => ({ ...store.stats, ready: store.ready }), leases: leases.figures },
-    status: () => statusOfRedis(store, leases.status()),
+    status: () => redisStatus(store, leases.status()),
     refresh: (runtime) =>
       change(async () => {
         if (!stopped) await refresh(runtime);

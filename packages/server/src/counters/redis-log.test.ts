@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { createRedisLog, type RedisLog, withoutSecrets } from "./redis-log.ts";
 
 let lines: { level: string; fields: Record<string, unknown>; message: string }[];
@@ -29,7 +29,7 @@ describe("the log of counter servers", () => {
     lost("WRONGPASS invalid username-password pair or user is disabled.");
     told.onEvent({ kind: "connected", shard: "a:1" });
     lost("connect ECONNREFUSED 127.0.0.1:1");
-    expect(levels()).toEqual(["warn", "warn", "info", "warn"]);
+    expect(levels()).toEqual(["error", "error", "info", "error"]);
     expect(lines[1]?.fields).toMatchObject({ shard: "a:1", advice: expect.stringContaining("REDIS_CLUSTER_PASSWORD") });
   });
 
@@ -45,7 +45,7 @@ describe("the log of counter servers", () => {
   it("never tells a password", () => {
     lost("AUTH hunter2 was refused");
     told.onEvent({ kind: "failed", shard: "a:1", error: new Error("ERR AUTH hunter2") });
-    expect(levels()).toEqual(["warn", "error"]);
+    expect(levels()).toEqual(["error", "error"]);
     expect(JSON.stringify(lines)).not.toContain("hunter2");
   });
 
@@ -71,7 +71,7 @@ describe("the log of counter servers", () => {
     for (const state of ["open", "half_open", "closed"] as const)
       told.onEvent({ kind: "breaker", shard: "a:1", state, why: "because" });
     told.onEvent({ kind: "moved", description: "slot 7 is held by b:1 now" });
-    expect(levels()).toEqual(["warn", "debug", "info", "info"]);
+    expect(levels()).toEqual(["error", "debug", "info", "info"]);
   });
 
   it("does not fill up with what goes up and down, and tells how much it left out", () => {

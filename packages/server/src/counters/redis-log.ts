@@ -1,5 +1,5 @@
 import type { RedisEvent } from "@sluice/redis";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 
 /** Tells of what happens to counter servers: of changes, and not of every attempt; never of passwords. */
 export interface RedisLog {
@@ -26,7 +26,7 @@ export function createRedisLog(
     reasons.set(shard, cause);
     if (!mayTell()) return;
     const advice = adviceFor(reason);
-    log.warn(
+    log.error(
       { shard, reason, ...(advice === undefined ? undefined : { advice }) },
       "no connection to a counter server; checks that need it are answered by on_failure until it is back",
     );
@@ -71,7 +71,7 @@ export function createRedisLog(
           if (state === "half_open") log.debug({ shard, why }, "a counter server is probed");
           else if (!mayTell()) break;
           else if (state === "open")
-            log.warn({ shard, why }, "a counter server is not asked any more; on_failure answers until it is back");
+            log.error({ shard, why }, "a counter server is no longer asked; on_failure answers until it is back");
           else log.info({ shard, why }, "a counter server is asked again");
         }
       }

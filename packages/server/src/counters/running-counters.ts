@@ -1,6 +1,6 @@
 import type { CounterStore, HotKeys } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
-import type { MetricsSources } from "../telemetry/metrics.ts";
+import type { MetricsSources } from "../observe/telemetry/metrics.ts";
 
 /** Where counters are, and how they do. */
 export interface RunningCounters {

@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { findPolicyFiles, isPolicyFileName, loadPolicies, readPolicyFiles } from "./policy-files.ts";
+import { isPolicyFileName } from "../settings/is-policy-file-name.ts";
+import { findPolicyFiles, loadPolicies, readPolicyFiles } from "./policy-files.ts";
 
 let folder: string;
 

@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { open, readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { SluiceError } from "sluice";
+import { type Problem, SluiceError } from "sluice";
 import type { ParsedPolicyFiles } from "sluice/policy-text";
+import { isPolicyFileName } from "../settings/is-policy-file-name.ts";
 import { parsePolicies } from "./parse-policies.ts";
 
 /** One policy file as it was found on disk. */
@@ -23,12 +24,13 @@ export interface LoadedPolicies extends ParsedPolicyFiles {
   readonly digest: string;
 }
 
-const maxFileBytes = 32 * 1024 * 1024;
-
-/** Whether a name in a folder is a policy file's. Hidden files and what editors leave behind are not. */
-export function isPolicyFileName(name: string): boolean {
-  return /\.(ya?ml|json)$/i.test(name) && !/^[.#~]/.test(name);
+export interface RefusedPolicies {
+  /** What was found on disk: the same text exactly when the same is found again. */
+  readonly seen: string;
+  readonly problems: readonly Problem[];
 }
+
+const maxFileBytes = 32 * 1024 * 1024;
 
 /** The files behind a path: itself, or the policy files in it, sorted by name. */
 export async function findPolicyFiles(path: string): Promise<readonly string[]> {

@@ -1,12 +1,18 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type PolicySet, type Problem, SluiceError, type SnapshotInfo } from "sluice";
 import type { ParsedPolicyFiles } from "sluice/policy-text";
-import type { Logger } from "../telemetry/logger.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
+import type { Metrics } from "../observe/telemetry/metrics.ts";
 import { withDeadline } from "../with-deadline.ts";
+import { countPolicies } from "./count-policies.ts";
 import { parsePoliciesAside } from "./parse-policies-aside.ts";
-import { type LoadedPolicies, type PolicyFiles, readPolicyFiles, unreadable } from "./policy-files.ts";
-import type { RefusedPolicies } from "./policy-keeper.ts";
+import {
+  type LoadedPolicies,
+  type PolicyFiles,
+  type RefusedPolicies,
+  readPolicyFiles,
+  unreadable,
+} from "./policy-files.ts";
 import { defaultQuietMs, type WatchOptions, watchPolicyFiles } from "./watch-policy-files.ts";
 
 /** How the policies in force stand to the ones on disk. */
@@ -80,7 +86,7 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
       log.info({ path }, "the policies on disk are again those in force");
       return;
     }
-    log.info({ path, generation, policies: policySet.policies.length }, "policies reloaded");
+    log.info({ path, generation, policies: countPolicies(policySet) }, "policies reloaded");
     logWarnings(log, path, warnings);
   }
 

@@ -1,8 +1,9 @@
 import { type FSWatcher, watch } from "node:fs";
 import { lstat, readdir, readlink, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, parse, resolve, sep } from "node:path";
+import { isPolicyFileName } from "../settings/is-policy-file-name.ts";
 import { withDeadline } from "../with-deadline.ts";
-import { findPolicyFiles, isPolicyFileName } from "./policy-files.ts";
+import { findPolicyFiles } from "./policy-files.ts";
 
 export const defaultQuietMs = 100;
 const lookWithinMs = 5_000;

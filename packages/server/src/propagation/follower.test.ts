@@ -2,7 +2,7 @@ import { openPolicyStore, type PolicyStore, PolicyStoreUnavailable, type Pulse, 
 import { createLimiter, type Limiter, ManualClock, type PolicySet, parsePolicies } from "sluice";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { readStored, type StoredGeneration } from "../control/assemble-stored.ts";
-import { StoreFigures } from "../telemetry/store-families.ts";
+import { StoreFigures } from "../observe/telemetry/store-families.ts";
 import { createRecordingLog, type LoggedLine } from "../testing/recording-log.ts";
 import { createFollower, type Follower, type FollowerOptions } from "./follower.ts";
 import { createPoliciesInForce, type PoliciesInForce } from "./policies-in-force.ts";
@@ -53,6 +53,7 @@ function follow(
     figures: new StoreFigures(() => ({ ...reading, problems: 0, overridden: 0 })),
     log,
     useTokens: (all) => void tokens.push(all.map(({ id }) => id)),
+    onResets: () => undefined,
     onTaken: ({ generation }, source) => void taken.push([generation, source]),
     graceMs,
     // Tests look by themselves.

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import {
+  type AuditRecord,
   type KillSwitchRecord,
   type PolicyStore,
   PolicyStoreUnavailable,
@@ -11,8 +12,10 @@ import { preparePolicy } from "sluice/policy-text";
 import { digestOf, readStored, type StoredGeneration } from "../control/assemble-stored.ts";
 import { type ComposedPolicies, composeInTurns, composePolicySet } from "../control/compose-policy-set.ts";
 import { createDocumentReader } from "../control/read-documents.ts";
-import type { Logger } from "../telemetry/logger.ts";
-import type { StoreFigures } from "../telemetry/store-families.ts";
+import { resetAction } from "../control/reset-counters.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
+import type { StoreFigures } from "../observe/telemetry/store-families.ts";
+import { countPolicies } from "../policies/count-policies.ts";
 import { createTurns } from "../turns.ts";
 import { withDeadline } from "../with-deadline.ts";
 import { obeyKillSwitch } from "./obey-kill-switch.ts";
@@ -61,12 +64,14 @@ export interface Follower {
 
 export interface FollowerOptions {
   readonly store: Pick<PolicyStore, "readPulse" | "read" | "where">;
-  readonly limiter: Pick<Limiter, "force">;
+  readonly limiter: Pick<Limiter, "force" | "snapshot">;
   readonly policies: Pick<PoliciesInForce, "useStored" | "files">;
   readonly figures: Pick<StoreFigures, "countTakenUp" | "countHeard" | "countFoundByLooking" | "countRefused">;
   readonly log: Logger;
   /** Hears of the tokens at every read, also where policies of the same generation are refused. */
   readonly useTokens: (tokens: readonly TokenRecord[]) => void;
+  /** Hears of resets that were made since the generation that was taken up before, oldest first. */
+  readonly onResets: (resets: readonly AuditRecord[]) => void;
   /** Hears of everything that was taken up. */
   readonly onTaken: (taken: StoredGeneration, source: FollowerStatus["source"]) => void;
   /** How long the store may be away before that is an error. */
@@ -94,10 +99,10 @@ interface Taken {
 }
 
 export function createFollower(options: FollowerOptions): Follower {
-  const { store, policies, figures, log, useTokens, onTaken, graceMs } = options;
+  const { store, limiter, policies, figures, log, useTokens, onResets, onTaken, graceMs } = options;
   const { lookEveryMs = 700, rereadMs = 60_000, goneBackAfterMs = 10_000, nowMs = Date.now } = options;
   const steadyMs = options.steadyMs ?? ((): number => performance.now());
-  const killSwitch = obeyKillSwitch(options.limiter, log, nowMs);
+  const killSwitch = obeyKillSwitch(limiter, log, nowMs);
   const reader = createDocumentReader();
   let taken: Taken | undefined;
   let problems: readonly Problem[] = [];
@@ -106,6 +111,8 @@ export function createFollower(options: FollowerOptions): Follower {
   let refused: { readonly generation: number; readonly reason: string } | undefined;
   let away: { readonly sinceMs: number; readonly steadySinceMs: number; reason: string; expired: boolean } | undefined;
   let readAtMs = Number.NEGATIVE_INFINITY;
+  /** The generation up to which resets were heard of. Undefined before the first read. */
+  let resetsUntil: number | undefined;
   let backSinceMs: number | undefined;
   /** Which generation the kill switch was heard with, and when the store was asked for it. */
   let switchHeard: { readonly generation: number; readonly askedMs: number | undefined } | undefined;
@@ -211,7 +218,12 @@ export function createFollower(options: FollowerOptions): Follower {
 
   async function readAndTakeUp(goneBack: boolean): Promise<void> {
     const askedMs = steadyMs();
-    const { stored, changedMs } = await withDeadline(store.read(readWithTime), readWithinMs, silence);
+    const since = resetsUntil;
+    const { stored, changedMs, resets } = await withDeadline(
+      store.read((view) => readWithTime(view, since)),
+      readWithinMs,
+      silence,
+    );
     if (closed) return;
     readAtMs = steadyMs();
     newest = stored.generation;
@@ -225,6 +237,9 @@ export function createFollower(options: FollowerOptions): Follower {
       );
     useTokens(stored.tokens);
     await takeUp(stored, "store");
+    // Also where the policies are refused: each reset is heard of once.
+    resetsUntil = stored.generation;
+    if (resets.length > 0) onResets(resets);
     if (before !== undefined && before !== stored.generation)
       figures.countTakenUp(changedMs === undefined ? undefined : Math.max(0, nowMs() - changedMs) / 1_000);
   }
@@ -241,7 +256,7 @@ export function createFollower(options: FollowerOptions): Follower {
       backSinceMs = undefined;
       if (!isNew) return;
       log.info(
-        { store: store.where, generation, policies: stored.rows.policies.length, source },
+        { store: store.where, generation, policies: countPolicies(limiter.snapshot.policySet), source },
         digest === before?.digest
           ? "a generation without other policies was taken up"
           : "policies of the store were taken up",
@@ -375,13 +390,41 @@ export function createFollower(options: FollowerOptions): Follower {
 
 const maxTold = 20;
 
-/** One generation, and when the change was made that it is, where that can be told. */
+type View = Parameters<Parameters<PolicyStore["read"]>[0]>[0];
+
+/** One generation, when the change was made that it is, where that can be found, and the resets between `since` and it. */
 async function readWithTime(
-  view: Parameters<Parameters<PolicyStore["read"]>[0]>[0],
-): Promise<{ readonly stored: StoredGeneration; readonly changedMs: number | undefined }> {
+  view: View,
+  since: number | undefined,
+): Promise<{
+  readonly stored: StoredGeneration;
+  readonly changedMs: number | undefined;
+  readonly resets: readonly AuditRecord[];
+}> {
   const stored = await readStored(view);
   const records = await view.audit({ limit: auditLooked });
-  return { stored, changedMs: records.find(({ generation }) => generation === stored.generation)?.atMs };
+  const changedMs = records.find(({ generation }) => generation === stored.generation)?.atMs;
+  // A node that starts holds no counters in memory.
+  const isNew = since !== undefined && stored.generation > since;
+  return { stored, changedMs, resets: isNew ? await readResets(view, since) : [] };
+}
+
+const resetsAtOnce = 50;
+/** Records looked at. A node that missed more has been without its store for long. */
+const mostLooked = 1_000;
+
+async function readResets(view: View, since: number): Promise<readonly AuditRecord[]> {
+  const resets: AuditRecord[] = [];
+  let after: string | undefined;
+  for (let looked = 0; looked < mostLooked; looked += resetsAtOnce) {
+    const page = await view.audit({ action: resetAction, outcome: "done", limit: resetsAtOnce, after });
+    // Those without a generation were one server's alone.
+    resets.push(...page.filter(({ generation }) => generation !== undefined && generation > since));
+    const isLast = page.some(({ generation }) => generation !== undefined && generation <= since);
+    if (isLast || page.length < resetsAtOnce) break;
+    after = page.at(-1)?.id;
+  }
+  return resets.reverse();
 }
 
 function silence(): Error {

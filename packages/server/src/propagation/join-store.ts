@@ -1,4 +1,4 @@
-import { type NodeRecord, PolicyStoreUnavailable, type TokenRecord } from "@sluice/sql";
+import { type AuditRecord, type NodeRecord, PolicyStoreUnavailable, type TokenRecord } from "@sluice/sql";
 import { type HotKeys, type Limiter, SluiceError } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { RunningAccess } from "../access/create-access.ts";
@@ -8,22 +8,25 @@ import { hotKeysDetail } from "../control/control-nodes.ts";
 import type { ControlPlane } from "../control/control-plane.ts";
 import { ensureFirstToken, isUsableAdmin } from "../control/control-tokens.ts";
 import { createControlPlane } from "../control/create-control-plane.ts";
-import { encodeReport, reportHotKeys } from "../hot-keys/hot-key-report.ts";
-import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
-import type { PolicyKeeper } from "../policies/policy-keeper.ts";
-import type { RolloutTime } from "../rollouts/rollout-time.ts";
-import { createJobs, type Jobs } from "../rollouts/run-jobs.ts";
+import { createJobs, type Jobs } from "../control/jobs/run-jobs.ts";
+import { renderOverridden } from "../control/merge-policies.ts";
+import { defaultPolicyId } from "../control/read-documents.ts";
+import { readAuditedReset, resetCounters } from "../control/reset-counters.ts";
+import type { RolloutTime } from "../control/rollouts/rollout-time.ts";
+import { encodeReport, reportHotKeys } from "../observe/hot-keys/hot-key-report.ts";
+import type { OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
+import { StoreFigures } from "../observe/telemetry/store-families.ts";
+import { countPolicies } from "../policies/count-policies.ts";
 import { SettingError } from "../settings/parse-settings.ts";
 import { readSettingFile } from "../settings/read-setting-file.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { StoreReport } from "../status/store-report.ts";
-import type { Logger } from "../telemetry/logger.ts";
-import { StoreFigures } from "../telemetry/store-families.ts";
 import { version } from "../version.ts";
+import type { PolicyKeeper } from "../warm-start/policy-keeper.ts";
 import { withDeadline } from "../with-deadline.ts";
 import { prepareTokenFile } from "./first-token-file.ts";
 import { createFollower } from "./follower.ts";
-import { renderOverridden } from "./merge-policies.ts";
 import { createNodeReports } from "./node-reports.ts";
 import { openPush } from "./open-push.ts";
 import type { OpenedStore } from "./open-store.ts";
@@ -102,12 +105,24 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
     graceMs: settings.storeGraceMs,
     lookEveryMs: options.lookEveryMs,
     useTokens: (tokens) => access?.useTokens(knownTokens(tokens)),
+    onResets: (resets) => void forgetResets(resets),
     onTaken(stored, source): void {
       reports?.report();
       // Of several processes one is enough to keep what all of them use.
       if (source === "store" && (worker ?? 1) === 1) void keeper.keepStored({ ...stored, store: store.where });
     },
   });
+
+  /** What other nodes have reset: what is on a server is done, what this process holds is left. */
+  async function forgetResets(resets: readonly AuditRecord[]): Promise<void> {
+    for (const record of resets) {
+      const reset = readAuditedReset(record);
+      if (reset === undefined || reset.node === id) continue;
+      await resetCounters(limiter, reset.wish, { reach: "process" }).catch((error: unknown) =>
+        log.warn({ err: error, audit: record.id }, "a reset that another node made cannot be carried out here"),
+      );
+    }
+  }
 
   function announce(generation: number): void {
     follower.heard(generation);
@@ -116,6 +131,7 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
 
   const control = createControlPlane({
     store,
+    node: id,
     limiter,
     log,
     announce,
@@ -132,7 +148,7 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
       pid: process.pid,
       ...(worker === undefined ? undefined : { worker }),
       ...{ state, source, push: push.kind, push_connected: push.connected, kill_switch: limiter.forced?.mode },
-      ...{ policies: limiter.snapshot.policySet.policies.length, overridden: policies.overridden.length },
+      ...{ policies: countPolicies(limiter.snapshot.policySet), overridden: policies.overridden.length },
       [hotKeysDetail]: encodeReport(reportHotKeys(hotKeys, reportedHotKeys)),
     };
     return {
@@ -261,7 +277,12 @@ async function seedStore(
       why: "the first start",
     });
     log.info(
-      { store: store.where, path: settings.seed, policies: value.created.length },
+      // Counted as everywhere: without the one for what matches nothing.
+      {
+        store: store.where,
+        path: settings.seed,
+        policies: value.created.filter((id) => id !== defaultPolicyId).length,
+      },
       "the policy store was seeded",
     );
   } catch (error) {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { NodeRecord, PolicyStore, StoreNote } from "@sluice/sql";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { withDeadline } from "../with-deadline.ts";
 
 /** Tells the store how this node stands: now and then, and whenever something changed. */

@@ -1,6 +1,6 @@
 import type { KillSwitchRecord } from "@sluice/sql";
 import type { Limiter } from "sluice";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 
 /** Has a limiter obey the kill switch, as it was heard of last. */
 export interface ObeyedKillSwitch {

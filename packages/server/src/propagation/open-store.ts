@@ -2,13 +2,13 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { openPolicyStore, PolicyStoreUnavailable } from "@sluice/sql";
-import type { PolicyKeeper } from "../policies/policy-keeper.ts";
-import type { KeptGeneration } from "../policies/policy-snapshot.ts";
-import type { RolloutTime } from "../rollouts/rollout-time.ts";
-import { createTrialTallies, type TrialTallies } from "../rollouts/tally-trials.ts";
+import type { RolloutTime } from "../control/rollouts/rollout-time.ts";
+import { createTrialTallies, type TrialTallies } from "../control/rollouts/tally-trials.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { SettingError } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Logger } from "../telemetry/logger.ts";
+import type { PolicyKeeper } from "../warm-start/policy-keeper.ts";
+import type { KeptGeneration } from "../warm-start/policy-snapshot.ts";
 import { renderStoreUrl } from "./render-store-url.ts";
 import { createReopeningStore, type ReopeningStore } from "./reopening-store.ts";
 

@@ -1,12 +1,12 @@
 import type { Limiter, PolicySet, SnapshotInfo } from "sluice";
-import type { Logger } from "../telemetry/logger.ts";
 import {
   type MergedPolicies,
   mergePolicies,
   type Overridden,
   type Precedence,
   renderOverridden,
-} from "./merge-policies.ts";
+} from "../control/merge-policies.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 
 /** What the limiter decides by: policies of files, of the store, or of both. */
 export interface PoliciesInForce {

@@ -1,6 +1,6 @@
 import { generationChannel } from "@sluice/sql";
 import { openPostgresListener } from "@sluice/sql/notices";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { type Push, parseGeneration } from "./push.ts";
 import { createPushLog } from "./push-log.ts";
 

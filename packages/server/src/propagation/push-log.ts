@@ -1,4 +1,4 @@
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 
 /** Tells when nodes stop hearing of changes, and when they do again; not of every attempt. */
 export interface PushLog {

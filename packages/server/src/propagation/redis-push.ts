@@ -1,5 +1,5 @@
 import { openRedisChannel, type RedisServers, renderServers } from "@sluice/redis";
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { type Push, parseGeneration } from "./push.ts";
 import { createPushLog } from "./push-log.ts";
 

@@ -1,4 +1,4 @@
-import type { CheckRequest, Limiter } from "sluice";
+import type { CheckRequest, Limiter, ResetCounter } from "sluice";
 import { type Caller, demand } from "../access/access.ts";
 import type { Actor } from "../control/control-plane.ts";
 import { createLease, type LeaseTimes, usualLeaseTimes } from "./lease.ts";
@@ -19,16 +19,17 @@ export function createService(options: ServiceOptions): Service {
       if ((request.cost ?? 1) < 0) demand(caller, "credit");
       await limiter.charge(request);
     },
-    async reset(request: CheckRequest, actor: Actor): Promise<void> {
-      await limiter.reset(request);
+    async reset(request: CheckRequest, actor: Actor): Promise<readonly ResetCounter[]> {
+      const counters = await limiter.reset(request);
       const { policies, domain, dimensions } = request;
-      log.info({ caller: actor.caller.name, domain, dimensions }, "counters were reset");
+      log.info({ caller: actor.caller.name, domain, dimensions, counters: counters.length }, "counters were reset");
       await control?.audit.done(actor, {
         action: "subject.reset",
         kind: "subject",
         target: targetOf(dimensions ?? {}),
-        before: { policies, domain, dimensions },
+        before: { policies, domain, dimensions, limits: counters.map(({ policy, scope }) => `${policy}/${scope}`) },
       });
+      return counters;
     },
   };
 }

@@ -6,20 +6,8 @@ import {
   SluiceError,
   type TogetherOptions,
 } from "sluice";
-import type { Metrics, ShedReason } from "../telemetry/metrics.ts";
-
-/** Decides and counts. Answers at once where counters are in this process: no turn of the event loop is spent. */
-export interface Decide {
-  /** Throws (or rejects with) `overloaded` where more would pile up, and what `Limiter.check` throws. */
-  one(request: CheckRequest): Decision | Promise<Decision>;
-  /** All of them or none, as `Limiter.checkTogether`. */
-  together(
-    requests: readonly CheckRequest[],
-    options?: TogetherOptions,
-  ): readonly Decision[] | Promise<readonly Decision[]>;
-  /** Checks that wait for counters now. */
-  readonly pending: number;
-}
+import type { Decide } from "../decide.ts";
+import type { Metrics, ShedReason } from "../observe/telemetry/metrics.ts";
 
 export interface DecideOptions {
   readonly limiter: Limiter;

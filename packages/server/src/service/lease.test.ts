@@ -1,7 +1,7 @@
 import { createLimiter, type LeaseAsk, type Limiter, ManualClock, MemoryCounters } from "sluice";
 import { beforeEach, describe, expect, it } from "vitest";
 import type { Caller } from "../access/access.ts";
-import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import { createMetrics, type Metrics } from "../observe/telemetry/metrics.ts";
 import { type AskedLease, createLease, type Lease, type LeasedCheck, type LeaseOptions } from "./lease.ts";
 
 const policies = {

@@ -1,7 +1,7 @@
 import { type CheckRequest, type LeaseGrant, type Limiter, type SettledGrant, SluiceError } from "sluice";
 import { epochMs as epochLengthMs, ledgerMarginMs } from "sluice/store";
 import type { Caller } from "../access/access.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
+import type { Metrics } from "../observe/telemetry/metrics.ts";
 import { UntrustedGrants } from "./untrusted-grants.ts";
 
 /** What a client asks for. */

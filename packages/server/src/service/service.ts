@@ -1,15 +1,15 @@
-import type { CheckRequest, Limiter } from "sluice";
+import type { CheckRequest, Limiter, ResetCounter } from "sluice";
 import type { Access, Caller } from "../access/access.ts";
 import type { Actor, ControlPlane } from "../control/control-plane.ts";
 import type { CountersStatus } from "../counters/running-counters.ts";
-import type { OwnHotKeys } from "../hot-keys/own-hot-keys.ts";
+import type { Decide } from "../decide.ts";
+import type { OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
+import type { Metrics } from "../observe/telemetry/metrics.ts";
+import type { Tracing } from "../observe/telemetry/tracing.ts";
 import type { PolicyStatus } from "../policies/policy-reloader.ts";
 import type { ServerStatus } from "../status/server-status.ts";
 import type { StoreReport } from "../status/store-report.ts";
-import type { Logger } from "../telemetry/logger.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import type { Tracing } from "../telemetry/tracing.ts";
-import type { Decide } from "./decide.ts";
 import type { Lease } from "./lease.ts";
 
 /**
@@ -22,7 +22,7 @@ export interface Service {
   /** Charges without asking. A cost below 0 is a credit, which needs the permission for that. */
   charge(request: CheckRequest, caller: Caller): Promise<void>;
   /** Forgets the counters of a request. Who wanted it is in the log, and in the audit where there is one. */
-  reset(request: CheckRequest, actor: Actor): Promise<void>;
+  reset(request: CheckRequest, actor: Actor): Promise<readonly ResetCounter[]>;
   readonly lease: Lease;
   readonly access: Access;
   readonly metrics: Metrics;

@@ -1,6 +1,6 @@
 import { basename, dirname, resolve } from "node:path";
 import { type Problem, parseIp, renderIp } from "sluice";
-import { isPolicyFileName } from "../policies/policy-files.ts";
+import { isPolicyFileName } from "./is-policy-file-name.ts";
 import { type SettingEntry, type Settings, settingsTable } from "./settings.ts";
 
 export type SettingsReading =

@@ -1,5 +1,5 @@
 import { parseRedisUrl, type RedisServers } from "@sluice/redis";
-import { parseRedisNodes, type RedisNodes } from "../counters/redis-nodes.ts";
+import { parseRedisNodes, type RedisNodes } from "./redis-nodes.ts";
 import {
   type Reading,
   readAddress,

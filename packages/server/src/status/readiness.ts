@@ -1,16 +1,26 @@
+import { slowMs } from "../counters/redis-status.ts";
 import type { CountersStatus } from "../counters/running-counters.ts";
 import { renderStoreTrouble, type StoreReport } from "./store-report.ts";
 
 /** Whether requests should be sent here. */
 export interface Readiness {
-  /**
-   * `ready`, and `degraded`: yes; a counter server is slow, or the policies in force may not be the newest. `unready`: no, the
-   * counters cannot be reached. `stopping`: no, for good.
-   */
-  readonly state: "ready" | "degraded" | "unready" | "stopping";
-  /** Why it is not simply ready. */
+  /** `ready` and `degraded`: yes. `stopping`: no, for good. */
+  readonly state: "ready" | "degraded" | "stopping";
+  /** What is wrong, in stable words that name no host. Empty unless the state is `degraded`. */
+  readonly degraded: readonly Degradation[];
+  /** The same for operators, with hosts and reasons. */
   readonly detail: string | undefined;
+  /** Whether every server that holds counters is connected and asked. True for counters in this process. */
+  readonly countersReachable: boolean;
 }
+
+/**
+ * `counters_unavailable`: a server that holds counters is not connected, or its breaker is open, so `on_failure` answers for its
+ * counters. `counters_slow`: one takes longer than two seconds. `policy_store`: the policies in force may not be the newest.
+ */
+export const degradations = ["counters_unavailable", "counters_slow", "policy_store"] as const;
+
+export type Degradation = (typeof degradations)[number];
 
 export interface ReadinessSources {
   readonly accepting: boolean;
@@ -20,32 +30,39 @@ export interface ReadinessSources {
   readonly store?: StoreReport | undefined;
 }
 
-/** An exchange with a counter server that takes longer makes it a slow one. */
-export const slowMs = 2_000;
-
 /**
- * Policies are loaded before anybody is listened to, so what is asked is: are we stopping, can the counters be reached, and do
- * they answer within two seconds? A slow server does not make us unready: checks do not wait for it longer than their
- * deadline, and sending requests elsewhere would not make it quicker. A policy file that was refused does not either, nor a
- * policy store that is away: the last good policies are in force.
+ * Ready means configured, and able to answer as policies say. Policies are loaded before the server listens, and without counters
+ * `on_failure` answers: a probe that fails then would take every server out at once, and no policy could answer. So only a server
+ * that is stopping is not ready; everything else is reported as degraded.
  */
 export function readinessOf({ accepting, counters, store }: ReadinessSources): Readiness {
-  if (!accepting) return { state: "stopping", detail: "the server is stopping; ask another one" };
-  if (counters?.ready === false) return { state: "unready", detail: unreachable(counters) };
-  if (counters !== undefined && counters.slow.length > 0) return { state: "degraded", detail: tooSlow(counters) };
+  const countersReachable = counters?.ready !== false;
+  if (!accepting) {
+    const detail = "the server is stopping; ask another one";
+    return { state: "stopping", degraded: [], detail, countersReachable };
+  }
+  const found = new Map<Degradation, string>();
+  if (counters?.ready === false) found.set("counters_unavailable", unreachable(counters));
+  if (counters !== undefined && counters.slow.length > 0) found.set("counters_slow", tooSlow(counters));
   const trouble = store && renderStoreTrouble(store);
-  return trouble === undefined ? { state: "ready", detail: undefined } : { state: "degraded", detail: trouble };
+  if (trouble !== undefined) found.set("policy_store", trouble);
+  return {
+    state: found.size === 0 ? "ready" : "degraded",
+    degraded: [...found.keys()],
+    detail: found.size === 0 ? undefined : [...found.values()].join("; "),
+    countersReachable,
+  };
 }
 
-export function isReady({ state }: Readiness): boolean {
-  return state === "ready" || state === "degraded";
+/** With `strict` a server is ready only while it also reaches every server that holds its counters. */
+export function isReady({ state, countersReachable }: Readiness, { strict }: { readonly strict: boolean }): boolean {
+  return state !== "stopping" && (countersReachable || !strict);
 }
 
 function unreachable({ shards, away, leases }: CountersStatus): string {
   const which = shards === 0 ? "no server that holds them is known yet" : away.map(renderShard).join("; ");
-  const all = `checks that are sent all the same are answered by on_failure`;
-  const held = leases === undefined || leases.tokens === 0 ? all : `${all}, but for what leases have left`;
-  return `the counters cannot be reached (${which}); ${held}`;
+  const held = leases === undefined || leases.tokens === 0 ? "" : ", except for what leases have left";
+  return `the counters cannot be reached (${which}); on_failure answers for them${held}`;
 }
 
 function tooSlow({ slow }: CountersStatus): string {

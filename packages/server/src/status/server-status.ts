@@ -1,8 +1,9 @@
 import type { Problem } from "sluice";
 import type { LeasesStatus, RunningCounters } from "../counters/running-counters.ts";
+import type { RefusedSoFar } from "../observe/telemetry/metrics.ts";
+import { countPolicies } from "../policies/count-policies.ts";
 import type { PolicyStatus } from "../policies/policy-reloader.ts";
-import type { RefusedSoFar } from "../telemetry/metrics.ts";
-import { type Protocol, protocols } from "../transports/transport.ts";
+import { type Protocol, protocols } from "../protocol.ts";
 import { type Readiness, readinessOf } from "./readiness.ts";
 import type { StoreReport } from "./store-report.ts";
 
@@ -92,7 +93,7 @@ export interface ServerStatusSources {
   readonly accepting: () => boolean;
   readonly snapshot: () => {
     readonly generation: number;
-    readonly policySet: { readonly policies: readonly unknown[] };
+    readonly policySet: Parameters<typeof countPolicies>[0];
   };
   readonly policyPath: string | undefined;
   readonly policyStatus: () => PolicyStatus;
@@ -152,7 +153,7 @@ function readPolicies(
   const { source, digest, takenUpMs } = policyOrigin();
   return {
     generation,
-    count: policySet.policies.length,
+    count: countPolicies(policySet),
     state,
     source,
     path: policyPath,

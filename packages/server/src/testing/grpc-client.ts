@@ -18,6 +18,9 @@ export interface CallOptions {
   readonly token?: string | undefined;
   /** Epoch milliseconds. */
   readonly deadline?: number | undefined;
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  /** Hears the metadata of a unary answer. */
+  readonly onMetadata?: ((metadata: Metadata) => void) | undefined;
 }
 
 /** A client of grpc-js over one connection, which never repeats a call by itself. */
@@ -57,19 +60,20 @@ export function connectForTest(address: string): GrpcTestClient {
     // Clients of one process share connections unless told otherwise.
     "grpc.use_local_subchannel_pool": 1,
   });
-  const call: GrpcTestClient["call"] = (service, method, request, { token, deadline } = {}) =>
+  const call: GrpcTestClient["call"] = (service, method, request, { token, deadline, metadata, onMetadata } = {}) =>
     new Promise((resolve, reject) => {
       const { path, requestSerialize, responseDeserialize } = methodOf(service, method);
       const options = deadline === undefined ? {} : { deadline };
-      client.makeUnaryRequest(
+      const sent = client.makeUnaryRequest(
         path,
         requestSerialize,
         responseDeserialize as (bytes: Buffer) => ResponseOf<typeof service, typeof method>,
         request,
-        metadataOf(token),
+        metadataOf(token, metadata),
         options,
         (error, response) => (error === null ? resolve(response!) : reject(error)),
       );
+      if (onMetadata !== undefined) sent.on("metadata", onMetadata);
     });
   return {
     call,
@@ -110,8 +114,9 @@ function methodOf<D extends ServiceDefinition, M extends keyof D["methods"]>(
   return grpcService(service)[method];
 }
 
-function metadataOf(token: string | undefined): Metadata {
+function metadataOf(token: string | undefined, more: Readonly<Record<string, string>> = {}): Metadata {
   const metadata = new Metadata();
+  for (const [name, value] of Object.entries(more)) metadata.set(name, value);
   if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
   return metadata;
 }

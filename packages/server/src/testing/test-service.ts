@@ -1,14 +1,15 @@
 import type { Limiter } from "sluice";
 import { type Access, openAccess } from "../access/access.ts";
 import { permissionsOf, type Role } from "../access/roles.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
+import { createMetrics } from "../observe/telemetry/metrics.ts";
+import type { Protocol } from "../protocol.ts";
 import { createService, type ServiceOptions } from "../service/create-service.ts";
 import { createDecide } from "../service/decide.ts";
 import type { Service } from "../service/service.ts";
 import { readServerStatus } from "../status/server-status.ts";
-import type { Logger } from "../telemetry/logger.ts";
-import { createMetrics } from "../telemetry/metrics.ts";
 import { createDoor, type DoorOptions } from "../transports/door.ts";
-import type { Protocol, Transport } from "../transports/transport.ts";
+import type { Transport } from "../transports/transport.ts";
 
 export const silentLog: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 

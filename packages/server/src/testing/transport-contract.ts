@@ -12,10 +12,10 @@ import {
 import { failingCounters } from "sluice/testing";
 import type { Access } from "../access/access.ts";
 import { permissionsOf, type Role, roles } from "../access/roles.ts";
+import { createMetrics } from "../observe/telemetry/metrics.ts";
 import type { ServiceOptions } from "../service/create-service.ts";
 import { createDecide } from "../service/decide.ts";
 import type { Service } from "../service/service.ts";
-import { createMetrics } from "../telemetry/metrics.ts";
 import { createTestService } from "./test-service.ts";
 
 /** What is asked over a transport. */

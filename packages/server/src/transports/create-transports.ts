@@ -1,8 +1,9 @@
 import { limitOwnApi, type OwnLimits } from "../control/limit-own-api.ts";
+import { type Protocol, protocols } from "../protocol.ts";
+import { countChecks } from "../service/count-checks.ts";
 import type { Service } from "../service/service.ts";
 import { addressOf } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
-import { countChecks } from "../telemetry/count-checks.ts";
 import { createAdminServer } from "./admin/server.ts";
 import { createDoor, type Door, type DoorOptions, type Endpoint } from "./door.ts";
 import { createGrpcServer } from "./grpc/server.ts";
@@ -10,7 +11,7 @@ import { HeldBytes, maxHeldBytes } from "./held-bytes.ts";
 import { createHttpServer } from "./http/server.ts";
 import { createRespServer } from "./resp/server.ts";
 import { createTls } from "./tls.ts";
-import { type Protocol, protocols, type Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 import { Turns } from "./turns.ts";
 
 /** Where each protocol is spoken, as URLs; those that are off are empty. */
@@ -132,7 +133,12 @@ async function createTransport(
     case "resp":
       return createRespServer(service, shared);
     case "grpc":
-      return createGrpcServer({ ...service, envoyHeaders: settings.envoyHeaders, ownLimits });
+      return createGrpcServer({
+        ...service,
+        envoyHeaders: settings.envoyHeaders,
+        idempotencyHeader: settings.idempotencyHeader,
+        ownLimits,
+      });
     case "admin":
       if (service.control === undefined) throw new Error("there is no control plane to be asked on the admin port");
       return createAdminServer({ ...service, control: service.control }, { ownLimits, ...shared });

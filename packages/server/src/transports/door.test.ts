@@ -9,12 +9,12 @@ import { join } from "node:path";
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 import { createCertificates, type IssuedCertificate, type TestCertificates } from "@sluice/test-servers";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Protocol } from "../protocol.ts";
 import { parseSettings, SettingError } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
 import { createRecordingLog } from "../testing/recording-log.ts";
 import { createDoor, type Door, type DoorOptions, type ListenError } from "./door.ts";
 import { createTls, type Tls } from "./tls.ts";
-import type { Protocol } from "./transport.ts";
 
 let certificates: TestCertificates;
 let gateway: IssuedCertificate;

@@ -2,10 +2,11 @@ import { chmodSync } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
 import { isMainThread } from "node:worker_threads";
+import type { Protocol, TurnedAway } from "../protocol.ts";
 import { AddressCount } from "./address-count.ts";
 import { clearSocketPath, SocketPathError } from "./door-socket-path.ts";
 import type { Tls } from "./tls.ts";
-import type { Protocol, Transport } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 
 /** Where to listen. */
 export type Endpoint =
@@ -32,8 +33,6 @@ export interface DoorOptions {
   /** Whether paths of sockets are somebody else's to clear, as when several processes share them. */
   readonly sharesPaths?: boolean | undefined;
 }
-
-export type TurnedAway = "too_many" | "too_many_of_address" | "tls" | "client_name" | "held_bytes";
 
 /** For logs; nothing in here is secret. */
 export interface TurnedAwayDetails {

@@ -1,4 +1,4 @@
-import type { Protocol } from "./transport.ts";
+import type { Protocol } from "../protocol.ts";
 
 /** Most bytes that all connections of a process make it hold. */
 export const maxHeldBytes: number = 128 * 1024 * 1024;

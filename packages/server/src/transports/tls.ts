@@ -1,8 +1,8 @@
 import { constants } from "node:crypto";
 import type { SecureContextOptions, TlsOptions } from "node:tls";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import { type FollowedFiles, followFiles } from "../settings/follow-files.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import { type ClientNames, parseClientNames } from "./tls-client-names.ts";
 import { readTlsFiles, type TlsFiles } from "./tls-files.ts";
 

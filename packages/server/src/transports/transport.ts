@@ -1,8 +1,5 @@
 import type { Socket } from "node:net";
 
-export const protocols = ["http", "grpc", "resp", "admin"] as const;
-export type Protocol = (typeof protocols)[number];
-
 /** One protocol over connections that somebody else listens for: a door. */
 export interface Transport {
   /** Takes over a connection. TLS, where there is any, is done with by then. */

@@ -3,11 +3,11 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startDaemon } from "../daemon.ts";
+import type { WorkerLink } from "../observe/worker-link.ts";
 import { parseSettings } from "../settings/parse-settings.ts";
 import type { Settings } from "../settings/settings.ts";
 import { silentLog } from "../testing/test-service.ts";
 import { checkWorkers, countWorkers } from "./check-workers.ts";
-import type { WorkerLink } from "./worker-link.ts";
 
 let folder: string;
 let config: string;

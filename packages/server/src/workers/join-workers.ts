@@ -1,8 +1,8 @@
 import cluster from "node:cluster";
 import { EventEmitter } from "node:events";
 import type { Signals } from "../early-signals.ts";
-import type { Announcement, MessageToPrimary, MessageToWorker, WorkerTopic } from "./messages.ts";
-import type { WorkerLink } from "./worker-link.ts";
+import type { WorkerLink, WorkerTopic } from "../observe/worker-link.ts";
+import type { Announcement, MessageToPrimary, MessageToWorker } from "./messages.ts";
 
 /** A worker's link to the process that started it. */
 export interface JoinedWorker extends WorkerLink {

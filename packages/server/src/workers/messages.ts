@@ -1,5 +1,4 @@
-/** What workers may ask each other for: a page of metrics, or a report of hot keys. */
-export type WorkerTopic = "metrics" | "hot keys";
+import type { WorkerTopic } from "../observe/worker-link.ts";
 
 /** What the first process says to a worker. */
 export type MessageToWorker =

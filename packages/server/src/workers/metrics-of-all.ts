@@ -1,7 +1,7 @@
-import { joinExpositions } from "../telemetry/exposition.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import { shareWork } from "../telemetry/share-work.ts";
-import type { WorkerLink } from "./worker-link.ts";
+import { shareWork } from "../observe/share-work.ts";
+import { joinExpositions } from "../observe/telemetry/exposition.ts";
+import type { Metrics } from "../observe/telemetry/metrics.ts";
+import type { WorkerLink } from "../observe/worker-link.ts";
 
 /** The same metrics, but rendered for all processes, whichever is asked; their series differ in the label `worker`. */
 export function metricsOfAll(own: Metrics, link: WorkerLink): Metrics {

@@ -1,5 +1,6 @@
 import type { Worker } from "node:cluster";
-import type { MessageToWorker, WorkerTopic } from "./messages.ts";
+import type { WorkerTopic } from "../observe/worker-link.ts";
+import type { MessageToWorker } from "./messages.ts";
 
 /** Pages of metrics or of other things, asked of workers. */
 export interface PageGatherer {

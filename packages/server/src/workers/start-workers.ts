@@ -1,7 +1,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "../observe/telemetry/logger.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Logger } from "../telemetry/logger.ts";
 import type { Announcement, MessageToPrimary, MessageToWorker } from "./messages.ts";
 import { createPageGatherer } from "./page-gatherer.ts";
 
@@ -18,7 +18,7 @@ export interface Workers {
   /** Resolves when all have ended: `stopped`, or with how the first one failed, or that none of them stays alive. */
   readonly ended: Promise<WorkersEnd>;
   reload(): void;
-  /** Has them drain and end. Asked again, they end at once. */
+  /** Has them drain and end. Asked again, they end without draining; asked a third time, they are killed. */
   stop(signal: NodeJS.Signals): void;
 }
 
@@ -57,8 +57,8 @@ const mostFailures = 5;
 const pageWithinMs = 1_000;
 /** Beyond what a worker takes by itself, which is 10 s for what is in flight. */
 const closeWithinMs = 15_000;
-/** Of one that is told again, and has nothing left to finish. */
-const endWithinMs = 5_000;
+/** How long a worker that is not to drain may take to end, also on a machine that is short of CPU. */
+const endWithinMs = 15_000;
 
 /** Starts the first worker alone, so that what is wrong is said once; then the others. */
 export function startWorkers({ settings, count, log, announce }: WorkersOptions): Workers {
@@ -69,6 +69,7 @@ export function startWorkers({ settings, count, log, announce }: WorkersOptions)
   const [first, ...others] = slots as [Slot, ...Slot[]];
   const gatherer = createPageGatherer(pageWithinMs, send);
   let stopping: NodeJS.Signals | undefined;
+  let timesStopped = 0;
   let greeting: Announcement | undefined;
   let announced = false;
   let end: (end: WorkersEnd) => void = () => {};
@@ -168,11 +169,11 @@ export function startWorkers({ settings, count, log, announce }: WorkersOptions)
   }
 
   function stop(signal: NodeJS.Signals): void {
-    const again = stopping !== undefined;
     stopping = signal;
+    timesStopped += 1;
     if (slots.every(({ worker }) => worker === undefined)) end({ kind: "stopped" });
     for (const { worker, joined } of slots) if (worker !== undefined && joined) send(worker, { kind: "stop", signal });
-    void killAfter(again ? endWithinMs : settings.drainMs + closeWithinMs);
+    void killAfter(timesStopped === 1 ? settings.drainMs + closeWithinMs : timesStopped === 2 ? endWithinMs : 0);
   }
 
   /** One that hangs does not keep the rest from ending. */

@@ -1,4 +1,4 @@
-import type { Logger } from "../telemetry/logger.ts";
+import type { Logger } from "../observe/telemetry/logger.ts";
 
 /** A logger whose every line has these fields. */
 export function withFields(log: Logger, fields: Readonly<Record<string, unknown>>): Logger {

@@ -176,7 +176,7 @@ describe("several workers, one after another,", () => {
 
   it("share a port, a greeting and the counters, and answer for one another's metrics", async () => {
     expect(linesOf(server, "listening")[0]).toMatchObject({ workers: 3, counters: redis.url });
-    await expect.poll(async () => (await ask({ url }, "/readyz")).status, patience).toBe(200);
+    await expect.poll(async () => (await ask({ url }, "/readyz?strict")).status, patience).toBe(200);
     const answers = await Promise.all(
       Array.from({ length: 30 }, () => ask({ url }, "/v1/check", { dimensions: { user: folder } })),
     );
@@ -249,6 +249,10 @@ describe("several workers, one after another,", () => {
     // One that hangs does not hear of it, and is not waited for.
     process.kill(pidsOf(server, 2).at(-1)!, "SIGSTOP");
     server.child.kill("SIGTERM");
+    const endedWorkers = (): number[] => linesOf(server, ended).map(({ worker }) => worker!);
+    await expect.poll(() => endedWorkers().sort(), patience).toEqual([1, 3]);
+    // A third signal does not wait for it.
+    server.child.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     expect(linesOf(server, ended).sort((a, b) => a.worker! - b.worker!)).toMatchObject([
       { worker: 1, code: 0 },
@@ -308,7 +312,7 @@ describe("several workers", () => {
     await writeFile(policies, JSON.stringify({ policies: [leased] }));
     const server = workers("2");
     const url = await urlOf(server);
-    await expect.poll(async () => (await ask({ url }, "/readyz")).status, patience).toBe(200);
+    await expect.poll(async () => (await ask({ url }, "/readyz?strict")).status, patience).toBe(200);
     const check = { dimensions: { user: folder } };
     let asked = 0;
     let page = "";

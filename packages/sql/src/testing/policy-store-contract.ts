@@ -662,10 +662,10 @@ export const policyStoreContract: readonly PolicyStoreCase[] = [
     name: "finds rollouts by policy and state, newest first, a page at a time",
     async run({ store }) {
       await store.change(async (change) => {
-        await change.putRollout(sample.rollout({ id: "c", createdMs: 1, state: "done" }));
-        await change.putRollout(sample.rollout({ id: "a", createdMs: 2, policy: "other" }));
-        await change.putRollout(sample.rollout({ id: "b", createdMs: 2, state: "paused" }));
-        await change.putRollout(sample.rollout({ id: "d", createdMs: 3 }));
+        await change.putRollout(sample.rollout({ id: "c", createdMs: 1, state: "done", toVersion: 1 }));
+        await change.putRollout(sample.rollout({ id: "a", createdMs: 2, policy: "other", toVersion: 3 }));
+        await change.putRollout(sample.rollout({ id: "b", createdMs: 2, state: "paused", toVersion: 6 }));
+        await change.putRollout(sample.rollout({ id: "d", createdMs: 3, toVersion: 5 }));
       });
       await store.read(async (view) => {
         deepStrictEqual(ids(await view.rollouts()), ["d", "b", "a", "c"]);
@@ -673,6 +673,7 @@ export const policyStoreContract: readonly PolicyStoreCase[] = [
         deepStrictEqual(ids(await view.rollouts({ states: ["running", "paused"] })), ["d", "b", "a"]);
         deepStrictEqual(ids(await view.rollouts({ states: ["running"], policy: "other" })), ["a"]);
         deepStrictEqual(await view.rollouts({ states: [] }), []);
+        deepStrictEqual(ids(await view.rollouts({ policy: "login", toVersions: { from: 2, to: 5 } })), ["d"]);
         deepStrictEqual(ids(await view.rollouts({ limit: 2 })), ["d", "b"]);
         deepStrictEqual(ids(await view.rollouts({ after: "b", limit: 2 })), ["a", "c"]);
         deepStrictEqual(await view.rollouts({ after: "unknown" }), []);

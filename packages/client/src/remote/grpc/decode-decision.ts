@@ -7,7 +7,15 @@ import {
   State,
   type Window as WindowMessage,
 } from "@sluice/protocol";
-import type { Decision, DecisionReason, LimitDecision, ShadowDenial, SubjectState, Window } from "sluice";
+import {
+  type Decision,
+  type DecisionReason,
+  type LimitDecision,
+  type ShadowDenial,
+  type SubjectState,
+  type Window,
+  withLabel,
+} from "sluice";
 
 const reasons: Readonly<Record<number, DecisionReason>> = {
   [Reason.WITHIN_LIMITS]: "within_limits",
@@ -39,12 +47,12 @@ export function decodeDecision(message: DecisionMessage, details: boolean): Deci
     window: window === undefined ? undefined : windowOf(window),
     limit: message.limit,
     remaining: message.remaining,
-    // Servers name the least of all limits only, which never claims too much for one of them.
-    limitRemaining: message.remaining,
+    limitRemaining: message.limitRemaining ?? message.remaining,
     used: message.used,
     retryAfterMs: message.retryAfterMs,
     resetAfterMs: message.resetAfterMs,
     resetAtMs: message.resetAtMs,
+    moreAfterMs: message.moreAfterMs,
     queue: message.queue,
     state: states[message.state] ?? "normal",
     denyCount: message.denyCount,
@@ -92,8 +100,11 @@ function limitOf(message: LimitMessage): LimitDecision {
 const unknownWindow: Window = { limit: 0, per: { kind: "never" }, burst: 0 };
 
 function windowOf(message: WindowMessage): Window {
-  const { limit, burst, name } = message;
-  return { limit, per: perOf(message), burst, ...(name !== "" && { name }) };
+  const { limit, burst, name, label } = message;
+  return withLabel(
+    { limit, per: perOf(message), burst, ...(name !== "" && { name }) },
+    label === "" ? undefined : label,
+  );
 }
 
 function perOf({ perMs, calendar, timeZone }: WindowMessage): Window["per"] {

@@ -8,8 +8,15 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import { CheckRequest as CheckMessage, type GrpcMethod, grpcService, RateLimiterDefinition } from "@sluice/protocol";
+import {
+  CheckRequest as CheckMessage,
+  type GrpcMethod,
+  grpcService,
+  RateLimiterDefinition,
+  type ResetKeyResponse,
+} from "@sluice/protocol";
 import { HealthDefinition } from "@sluice/protocol/health";
+import { SluiceError } from "sluice";
 import {
   type AnswerValue,
   type Exchange,
@@ -17,6 +24,7 @@ import {
   type ExchangeEvents,
   type Question,
   type QuestionKind,
+  type Reply,
   type Sending,
   type SentQuestion,
 } from "../exchange.ts";
@@ -114,9 +122,10 @@ export class GrpcExchange implements Exchange {
     const answers = Promise.all(calls.map(({ answer }) => answer));
     return {
       replies: answers.then(
-        ([answer]) => [{ kind: "answer", value: answerOf(question.kind, answer) }],
+        (answers) => [{ kind: "answer", value: answerOf(question.kind, answers) }],
         (error: ServiceError) => {
           const reply = replyOfStatus(error);
+          if (question.kind === "reset" && reply?.kind === "refused") return [byPolicies(reply)];
           // That a lease cannot be had says nothing against who answers checks, be it a server or a proxy before it.
           if (question.kind === "lease" && reply !== undefined) return [reply];
           if (question.kind === "lease" && isAlive(error)) return [{ kind: "refused", error: noLeases }];
@@ -185,9 +194,18 @@ function targetOf(place: Address["place"]): string {
   return `${place.host.includes(":") ? `[${place.host}]` : place.host}:${place.port}`;
 }
 
-function answerOf(kind: QuestionKind, answer: object | undefined): AnswerValue {
+function answerOf(kind: QuestionKind, answers: readonly object[]): AnswerValue {
+  const [answer] = answers;
   if (kind === "lease") return decodeLease(answer);
+  if (kind === "reset")
+    return (answers as readonly ResetKeyResponse[]).reduce((sum, one) => sum + one.countersReset, 0);
   return kind === "give" ? isGiven(answer) : undefined;
+}
+
+/** A reset asks for each policy in a separate call, as `policy_id`; callers said `policies`. */
+function byPolicies({ error }: Extract<Reply, { kind: "refused" }>): Reply {
+  const problems = error.problems.map((one) => (one.path[0] === "policy_id" ? { ...one, path: ["policies"] } : one));
+  return { kind: "refused", error: new SluiceError(error.code, error.message, problems) };
 }
 
 function isGiven(answer: object | undefined): boolean {

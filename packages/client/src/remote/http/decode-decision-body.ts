@@ -6,6 +6,7 @@ import {
   type ShadowDenial,
   type SubjectState,
   type Window,
+  withLabel,
 } from "sluice";
 
 type Body = Readonly<Record<string, unknown>>;
@@ -23,12 +24,12 @@ export function decodeDecisionBody(body: unknown): Decision | undefined {
     window: windowFrom(body.window),
     limit: number(body.limit),
     remaining: number(body.remaining),
-    // Servers name the least of all limits only, which never claims too much for one of them.
-    limitRemaining: number(body.remaining),
+    limitRemaining: number(body.limit_remaining) ?? number(body.remaining),
     used: number(body.used),
     retryAfterMs: number(body.retry_after_ms),
     resetAfterMs: number(body.reset_after_ms),
     resetAtMs: number(body.reset_at_ms),
+    moreAfterMs: number(body.more_after_ms),
     queue: queueFrom(body.queue),
     state: (text(body.state) as SubjectState | undefined) ?? "normal",
     denyCount: number(body.deny_count) ?? 0,
@@ -84,7 +85,8 @@ function windowFrom(body: unknown): Window | undefined {
   const limit = number(body.limit) ?? 0;
   const per = perFrom(body.per);
   const name = text(body.name);
-  return { limit, per, burst: number(body.burst) ?? limit, ...(name !== undefined && { name }) };
+  const window = { limit, per, burst: number(body.burst) ?? limit, ...(name !== undefined && { name }) };
+  return withLabel(window, text(body.label));
 }
 
 function perFrom(per: unknown): Window["per"] {

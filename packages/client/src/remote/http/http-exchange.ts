@@ -124,7 +124,10 @@ function readDecisions({ status, body }: JsonResponse): readonly Reply[] | undef
 
 function readDone(kind: QuestionKind, { status, body }: JsonResponse): Reply | undefined {
   if (status < 200 || status > 299) return undefined;
-  return { kind: "answer", value: kind === "give" ? isBody(body) && body.given_back === true : undefined };
+  const { given_back, counters } = isBody(body) ? body : {};
+  if (kind === "give") return { kind: "answer", value: given_back === true };
+  if (kind === "reset") return { kind: "answer", value: Array.isArray(counters) ? counters.length : 0 };
+  return { kind: "answer", value: undefined };
 }
 
 /** A server that knows of no leases, and a gateway that lets none through, say so with a status of the caller's mistakes. */

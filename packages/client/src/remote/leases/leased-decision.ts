@@ -14,7 +14,7 @@ const none: readonly ShadowDenial[] = [];
  * still in hand here, which is charged already. What others took or gave since is not in them.
  */
 export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHand: number, nowMs: number): Decision {
-  const { limit, remaining, used, resetAfterMs, resetAtMs, state } = decision;
+  const { limit, remaining, used, resetAfterMs, resetAtMs, moreAfterMs, state } = decision;
   const sinceMs = nowMs - atMs;
   const most = limit === undefined ? undefined : Math.floor(limit);
   const left = remaining === undefined ? undefined : Math.min(most ?? Infinity, remaining + unitsInHand);
@@ -35,6 +35,8 @@ export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHa
     resetAfterMs: resetAfterMs === undefined ? undefined : Math.max(0, Math.ceil(resetAfterMs - sinceMs)),
     // Not before now, by the server's clock: a lease may outlive its window.
     resetAtMs: resetAtMs === undefined ? undefined : resetAtMs + pastMs,
+    // What is left is as the grant said, so more of it comes when that says.
+    moreAfterMs: moreAfterMs === undefined || left === most ? undefined : Math.max(1, Math.ceil(moreAfterMs - sinceMs)),
     queue: queueOf(decision, cost, unitsInHand, sinceMs),
     // Who is allowed is not kept out, whatever was so when the units were granted.
     state: state === "throttled" ? "warning" : state,

@@ -1,6 +1,6 @@
 import type { CheckRequest, Decision, SluiceError } from "sluice";
 import { Lease } from "sluice/store";
-import { invalidOption } from "../../check-options.ts";
+import { checkNames, invalidOption } from "../../check-options.ts";
 import type { LeaseQuestion, LeaseReply } from "../exchange.ts";
 import type { Outcome } from "../question-line.ts";
 import type { RemoteTime } from "../remote-time.ts";
@@ -341,7 +341,9 @@ function isPlain({ id, preview, details, receipt }: CheckRequest): boolean {
 }
 
 /** Throws an error that names the option that is wrong. */
-export function checkLeaseOptions({ perSecond, max, staleMs }: LeaseOptions): void {
+export function checkLeaseOptions(options: LeaseOptions): void {
+  checkNames<LeaseOptions>("leases", options, { perSecond: true, max: true, staleMs: true });
+  const { perSecond, max, staleMs } = options;
   if (perSecond !== undefined && !(Number.isFinite(perSecond) && perSecond >= 1))
     throw invalidOption("leases.perSecond", "must be a number from 1 on");
   if (max !== undefined && !(Number.isInteger(max) && max >= 1))

@@ -10,20 +10,22 @@ import {
 import { BlockedKeys } from "./blocked-keys.ts";
 import { RateLimiterRes } from "./rate-limiter-res.ts";
 
-/** What every limiter can be told: what rate-limiter-flexible can, and where counters live. */
+/** The options of every limiter: those of rate-limiter-flexible, and where counters live. */
 export interface RateLimiterOptions extends Omit<StoreOptions, "prefix"> {
   readonly points: number;
   /** Seconds, also fractions of one. 0: what was consumed never comes back. */
   readonly duration: number;
-  /** After a denial the key is denied for so many seconds. */
+  /** Once more than `points` are consumed, the key is denied for this many seconds and begins anew after them. At most 30 days. */
   readonly blockDuration?: number | undefined;
+  /** `blockDuration` begins when this many points are consumed. At least `points`; absent: more than `points`. */
+  readonly blockOnConsumed?: number | undefined;
   /** Keeps these counters apart from all others. Absent: `rlflx`, as ever; give one to each limiter that shares a server. */
   readonly keyPrefix?: string | undefined;
   /** Answers while counters cannot be asked; of this module, or of rate-limiter-flexible itself. */
   readonly insuranceLimiter?: InsuranceLimiter | undefined;
-  /** Remember denials in this process, and do not ask again while they last. At least `points`. */
+  /** Once this many points are consumed, deny the key in this process without asking. At least `points`. */
   readonly inMemoryBlockOnConsumed?: number | undefined;
-  /** How many seconds such a denial lasts. Absent: until the points are back. */
+  /** How many seconds that lasts. Absent: until the points are back. */
   readonly inMemoryBlockDuration?: number | undefined;
   /** Not supported. The algorithm `leaky_bucket` tells how long to wait. */
   readonly execEvenly?: false | undefined;
@@ -53,39 +55,41 @@ type RateLimiterLikeRes = Pick<
 const defaultPrefix = "rlflx";
 /** Of points that are taken or given without asking: so many calls, and no more. */
 const maxChange = 64 * maxCost;
-
-/** A take that can be undone, for limiters that decide together. */
-export interface Consumed {
-  readonly res: RateLimiterRes;
-  giveBack(): Promise<unknown>;
-}
+const maxDurationSec = 3_653 * 24 * 60 * 60;
+const maxBlockSec = maxBlockMs / 1000;
+/** What is consumed during a block, for as long as the block lasts. */
+const blockedTally: LimitShape = { windowMs: Number.POSITIVE_INFINITY, limit: Number.POSITIVE_INFINITY };
 
 /**
  * What all limiters of this module do; see `RateLimiterMemory` and `RateLimiterRedis`.
  *
- * They are asked as those of rate-limiter-flexible are, and differ where those surprise:
+ * They count as those of rate-limiter-flexible do: points that `consume` refuses are consumed all the same, and `blockDuration` begins
+ * with the `consume` that exceeds `points`. When a block ends, the key begins anew. They differ in this:
  *
- * - What is denied is not charged. A denial tells as `consumedPoints` what they would have been.
  * - Windows begin at whole multiples of `duration` since 1970, not with a key's first hit; `duration` is exact to the
- *   millisecond, also in Redis. Other algorithms have no such windows.
+ *   millisecond, also in Redis. Other algorithms have no such windows. Those that keep no count (`gcra`, `token_bucket`,
+ *   `leaky_bucket`) do not count refused points either.
  * - A counter belongs to `keyPrefix`, `duration` and key: limiters of one prefix share it only where their durations agree.
- * - `blockDuration` and `block` are kept apart from what was consumed: after a block that is shorter than the duration, points
- *   that are used up are still used up. A block never shortens a longer one; by hand it lasts 30 days at most, which is also
- *   what 0 means.
- * - `reward` ends at nothing consumed, and gives no more than `points`.
+ * - `reward` ends at nothing consumed, gives no more than `points`, and does not end a block.
  * - `set` keeps the limiter's own duration; another one is refused.
- * - `duration: 0` is forgotten 30 days after the key was last used.
- * - While counters cannot be asked everything passes, and a warning says so, unless there is an `insuranceLimiter` or
- *   `onFailure` says otherwise; told to fail closed, it rejects with an Error, and never with a `RateLimiterRes`.
+ * - `duration: 0` is forgotten 30 days after the key was last used, and `block` for 0 seconds lasts 30 days.
+ * - While counters cannot be asked everything passes, and a warning says so, unless there is an `insuranceLimiter`, or
+ *   `rejectIfRedisNotReady` or `onFailure` says otherwise. Rejections are then an Error, never a `RateLimiterRes`.
  * - One call takes 100 000 points at most (`penalty`, `reward` and `set` 6 400 000), and whole ones.
  */
 export abstract class RateLimiterAbstract {
   readonly keyPrefix: string;
   readonly insuranceLimiter: InsuranceLimiter | undefined;
+  readonly blockOnConsumed: number;
   readonly #limits: LimitsByShape;
-  readonly #blockedHere: BlockedKeys | undefined;
+  /** Counters of what is consumed during blocks. */
+  readonly #blocked: LimitsByShape;
+  readonly #blockedHere = new BlockedKeys();
+  readonly #blockedHereOn: number;
   readonly #blockedHereMs: number;
+  /** Whether counters of this algorithm can count what is refused. */
   readonly #tallies: boolean;
+  readonly #hasFixedWindows: boolean;
   #points = 0;
   #duration = 0;
   #blockDuration = 0;
@@ -106,17 +110,22 @@ export abstract class RateLimiterAbstract {
         throw wrongOption("insuranceLimiter", "must be a limiter");
       this.insuranceLimiter.blockDuration = this.blockDuration;
     }
-    this.#limits = new LimitsByShape("rate-limiter-flexible", storeOptions(options));
+    const store = storeOptions(options);
+    this.#limits = new LimitsByShape("rate-limiter-flexible", store);
+    this.#blocked = new LimitsByShape("rate-limiter-flexible-blocked", {
+      ...store,
+      counters: this.#limits.counters,
+      algorithm: undefined,
+    });
     if (options.keyPrefix === undefined) this.#limits.claim();
     this.#tallies = countsWithoutLimit(options.algorithm);
-    const { inMemoryBlockOnConsumed = 0, inMemoryBlockDuration = 0 } = options;
-    if (inMemoryBlockOnConsumed > 0 && inMemoryBlockOnConsumed < this.points) {
-      throw wrongOption("inMemoryBlockOnConsumed", `must be at least points, ${this.points}`);
-    }
+    this.#hasFixedWindows = (options.algorithm ?? "fixed_window") === "fixed_window";
+    const { blockOnConsumed = 0, inMemoryBlockOnConsumed = 0, inMemoryBlockDuration = 0 } = options;
+    this.blockOnConsumed = atLeastPoints("blockOnConsumed", blockOnConsumed, this.points);
+    this.#blockedHereOn = atLeastPoints("inMemoryBlockOnConsumed", inMemoryBlockOnConsumed, this.points);
     if (inMemoryBlockDuration > 0 && !(inMemoryBlockOnConsumed > 0)) {
       throw wrongOption("inMemoryBlockDuration", "needs inMemoryBlockOnConsumed");
     }
-    this.#blockedHere = inMemoryBlockOnConsumed > 0 ? new BlockedKeys() : undefined;
     this.#blockedHereMs = inMemoryBlockDuration * 1000;
   }
 
@@ -134,8 +143,11 @@ export abstract class RateLimiterAbstract {
   }
 
   set duration(value: number) {
-    if (!(Number.isFinite(value) && value >= 0)) {
-      throw wrongOption("duration", `must be a finite number of seconds, 0 or more, not ${value}`);
+    if (!(value >= 0 && value <= maxDurationSec)) {
+      throw wrongOption(
+        "duration",
+        `must be a number of seconds from 0 to ${maxDurationSec} (ten years), not ${value}`,
+      );
     }
     this.#duration = value;
   }
@@ -145,8 +157,11 @@ export abstract class RateLimiterAbstract {
   }
 
   set blockDuration(value: number) {
-    if (!(Number.isFinite(value) && value >= 0)) {
-      throw wrongOption("blockDuration", `must be a finite number of seconds, 0 or more, not ${value}`);
+    if (!(value >= 0 && value <= maxBlockSec)) {
+      throw wrongOption(
+        "blockDuration",
+        `must be a number of seconds from 0 to ${maxBlockSec} (30 days), not ${value}`,
+      );
     }
     this.#blockDuration = value;
   }
@@ -167,37 +182,23 @@ export abstract class RateLimiterAbstract {
     return this.keyPrefix === "" ? rlKey : rlKey.slice(this.keyPrefix.length + 1);
   }
 
-  /** Rejects with a `RateLimiterRes` where the points are not there, and with an Error where that cannot be said. */
+  /**
+   * Rejects with a `RateLimiterRes` where the points are not there, and with an Error where that cannot be said. Points that are refused
+   * are consumed as well.
+   */
   async consume(key: Key, pointsToConsume = 1, options: OperationOptions = {}): Promise<RateLimiterRes> {
-    return (await this.consumeRevocably(key, pointsToConsume, options, false)).res;
-  }
-
-  /** `consume`, for limiters that decide together: what was consumed can be given back, exactly and once. */
-  async consumeRevocably(key: Key, points: number, options: OperationOptions, receipt = true): Promise<Consumed> {
     refuseCustomDuration(options);
-    const blockedMs = this.#blockedHere?.msLeft(String(key)) ?? 0;
-    if (blockedMs > 0) throw new RateLimiterRes(0, blockedMs, Math.floor(this.points) + points);
-    return this.#insured<Consumed>(
-      async () => {
-        const shape = this.#shape();
-        const decision =
-          points === 0
-            ? await this.#limits.peek(String(key), shape)
-            : await this.#limits.hit(String(key), shape, { cost: checkPoints(points, maxCost), receipt });
-        // Who asks for nothing is only told.
-        if (!decision.allowed && (points !== 0 || decision.reason === "blocked"))
-          throw this.#denied(key, decision, points);
-        const { receipt: given } = decision;
-        return {
-          res: this.#standing(decision, points),
-          giveBack: async () => given !== undefined && this.#limits.give(given, shape),
-        };
-      },
+    checkPoints(pointsToConsume, maxCost);
+    const blockedMs = this.#blockedHereOn > 0 ? this.#blockedHere.msLeft(String(key)) : 0;
+    // As theirs, which does not ask how much was consumed.
+    if (blockedMs > 0) throw new RateLimiterRes(0, blockedMs);
+    return this.#insured(
+      () => this.#consume(String(key), pointsToConsume),
       async (insurance) => {
-        const res = await insurance.consume(key, points, options).catch((denied: unknown) => {
+        const res = await insurance.consume(key, pointsToConsume, options).catch((denied: unknown) => {
           throw denied instanceof Error ? denied : resFrom(denied as RateLimiterLikeRes);
         });
-        return { res: resFrom(res), giveBack: () => insurance.reward(key, points, options) };
+        return resFrom(res);
       },
     );
   }
@@ -205,8 +206,13 @@ export abstract class RateLimiterAbstract {
   /** Takes points without asking, also more than there are. */
   async penalty(key: Key, points = 1, options: OperationOptions = {}): Promise<RateLimiterRes> {
     refuseCustomDuration(options);
+    checkPoints(points, maxChange);
     return this.#insured(
-      () => this.#change(key, points),
+      async () => {
+        const res = await this.#penalize(String(key), points);
+        res.isFirstInDuration = res.consumedPoints === points;
+        return res;
+      },
       async (insurance) => resFrom(await insurance.penalty(key, points, options)),
     );
   }
@@ -214,8 +220,9 @@ export abstract class RateLimiterAbstract {
   /** Gives points back, down to nothing consumed. */
   async reward(key: Key, points = 1, options: OperationOptions = {}): Promise<RateLimiterRes> {
     refuseCustomDuration(options);
+    checkPoints(points, maxChange);
     return this.#insured(
-      () => this.#change(key, -points),
+      () => this.#charge(String(key), -points),
       async (insurance) => resFrom(await insurance.reward(key, points, options)),
     );
   }
@@ -225,9 +232,8 @@ export abstract class RateLimiterAbstract {
     refuseCustomDuration(options);
     return this.#insured(
       async () => {
-        const decision = await this.#limits.peek(String(key), this.#tally());
-        const isNew = decision.reason !== "blocked" && (decision.used ?? 0) === 0;
-        return isNew ? null : this.#standing(decision, 0);
+        const res = await this.#add(String(key), 0);
+        return res.consumedPoints === 0 ? null : res;
       },
       async (insurance) => {
         const res = await insurance.get(key, options);
@@ -245,23 +251,29 @@ export abstract class RateLimiterAbstract {
     checkPoints(points, maxChange);
     return this.#insured(
       async () => {
-        await this.#limits.reset(String(key), this.#shape());
-        await this.#charge(key, points);
+        await this.#limits.reset(String(key), this.#tally());
+        await inParts(points, (part) => this.#limits.charge(String(key), this.#tally(), part));
         return new RateLimiterRes(0, this.duration === 0 ? -1 : this.msDuration, points);
       },
       async (insurance) => resFrom(await insurance.set(key, points, this.duration, options)),
     );
   }
 
-  /** Denies the key for so many seconds; 0 is as long as it can be, 30 days. */
+  /** Denies the key for `secDuration` seconds and replaces a block that stands. 0 lasts 30 days, the longest there is. */
   async block(key: Key, secDuration: number, options: OperationOptions = {}): Promise<RateLimiterRes> {
     refuseCustomDuration(options);
-    if (!(secDuration >= 0)) throw wrongOption("secDuration", `must be 0 or more seconds, not ${secDuration}`);
-    const forMs = secDuration === 0 ? maxBlockMs : Math.min(Math.ceil(secDuration * 1000), maxBlockMs);
+    if (!(secDuration >= 0 && secDuration <= maxBlockSec)) {
+      throw wrongOption("secDuration", `must be from 0 to ${maxBlockSec} seconds (30 days), not ${secDuration}`);
+    }
+    const forMs = secDuration === 0 ? maxBlockMs : Math.ceil(secDuration * 1000);
+    const consumed = this.blockOnConsumed > this.points ? this.blockOnConsumed : Math.floor(this.points) + 1;
     return this.#insured(
       async () => {
-        await this.#limits.block(String(key), this.#shape(), forMs);
-        return new RateLimiterRes(0, forMs, Math.floor(this.points) + 1);
+        const { reason, retryAfterMs = 0, used = 0 } = await this.#limits.peek(String(key), this.#tally());
+        // Only a reset makes a block shorter.
+        if (reason === "blocked" && retryAfterMs > forMs) await this.#limits.reset(String(key), this.#tally());
+        await this.#block(String(key), consumed, forMs, used);
+        return new RateLimiterRes(0, forMs, consumed);
       },
       async (insurance) => resFrom(await insurance.block(key, secDuration, options)),
     );
@@ -270,77 +282,125 @@ export abstract class RateLimiterAbstract {
   /** Forgets the key and lifts its block. Whether there was anything to forget. */
   async delete(key: Key, options: OperationOptions = {}): Promise<boolean> {
     refuseCustomDuration(options);
-    this.#blockedHere?.delete(String(key));
+    this.#blockedHere.delete(String(key));
     return this.#insured(
       async () => {
         const { reason, used = 0 } = await this.#limits.peek(String(key), this.#tally());
-        return (await this.#limits.reset(String(key), this.#shape())) && (reason === "blocked" || used > 0);
+        if (reason === "blocked") await this.#blocked.reset(String(key), blockedTally);
+        return (await this.#limits.reset(String(key), this.#tally())) && (reason === "blocked" || used > 0);
       },
       (insurance) => insurance.delete(key, options),
     );
   }
 
-  /** Lifts the denials that this process remembers by itself (`inMemoryBlockOnConsumed`). */
+  /** Lifts the denials that this process remembers (`inMemoryBlockOnConsumed`). */
   deleteInMemoryBlockedAll(): void {
-    this.#blockedHere?.clear();
+    this.#blockedHere.clear();
   }
 
   #shape(): LimitShape {
-    const { points, msDuration, msBlockDuration } = this;
-    const windowMs = this.duration === 0 ? Number.POSITIVE_INFINITY : Math.max(msDuration, 1);
-    return { windowMs, limit: points, blockForMs: msBlockDuration, blockable: true };
+    const windowMs = this.duration === 0 ? Number.POSITIVE_INFINITY : Math.max(this.msDuration, 1);
+    return { windowMs, limit: this.points, blockable: true };
   }
 
-  /** The same counter without its limit: what was consumed is told in full, and charged in full. */
+  /** The same counter without its limit: it counts what is refused as well. */
   #tally(): LimitShape {
     const shape = this.#shape();
     return this.#tallies ? { ...shape, limit: Number.POSITIVE_INFINITY } : shape;
   }
 
-  async #change(key: Key, points: number): Promise<RateLimiterRes> {
-    await this.#charge(key, points);
-    const decision = await this.#limits.peek(String(key), this.#tally());
-    const res = this.#standing(decision, points);
-    res.isFirstInDuration = res.consumedPoints === points;
+  /** In the order in which theirs goes by its options. */
+  async #consume(key: string, points: number): Promise<RateLimiterRes> {
+    const res = await this.#add(key, points);
+    const { consumedPoints } = res;
+    const isRefused = consumedPoints > this.points;
+    const isBlockedHere = this.#blockedHereOn > 0 && consumedPoints >= this.#blockedHereOn;
+    if (isBlockedHere && this.#blockedHereMs === 0) {
+      this.#blockedHere.add(key, res.msBeforeNext);
+    } else if (isRefused) {
+      if (this.blockDuration > 0 && this.#beginsBlock(consumedPoints, points)) {
+        await this.#block(key, consumedPoints, this.msBlockDuration, consumedPoints);
+        res.msBeforeNext = this.msBlockDuration;
+      }
+      if (isBlockedHere) {
+        this.#blockedHere.add(key, this.#blockedHereMs);
+        res.msBeforeNext = this.#blockedHereMs;
+      }
+    }
+    if (isRefused) throw res;
     return res;
   }
 
-  async #charge(key: Key, points: number): Promise<void> {
-    checkPoints(Math.abs(points), maxChange);
-    for (let left = points; left !== 0; ) {
-      const cost = Math.max(Math.min(left, maxCost), -maxCost);
-      await this.#limits.charge(String(key), this.#tally(), cost);
-      left -= cost;
-    }
+  /** Whether these points are the ones that went too far: no later `consume` renews the block. */
+  #beginsBlock(consumed: number, points: number): boolean {
+    const before = consumed - points;
+    if (this.blockOnConsumed > this.points) return consumed >= this.blockOnConsumed && before < this.blockOnConsumed;
+    return before <= this.points;
   }
 
-  #standing(decision: Decision, cost: number): RateLimiterRes {
-    const { resetAfterMs, retryAfterMs, reason } = decision;
-    // Without counters nothing was consumed, as far as anyone knows.
-    const { used = reason === "degraded" ? 0 : cost } = decision;
-    const blocked = reason === "blocked";
-    const consumed = blocked ? Math.max(used, Math.floor(this.points) + 1) : used;
+  /**
+   * Moves what was consumed to a separate counter for as long as the block lasts, so that the key begins anew after it. In this order
+   * nothing passes in between: until the block stands, the consumed points refuse.
+   */
+  async #block(key: string, consumed: number, forMs: number, used: number): Promise<void> {
+    await this.#blocked.reset(key, blockedTally);
+    await inParts(Math.min(consumed, maxChange), (part) => this.#blocked.charge(key, blockedTally, part));
+    if (await this.#limits.block(key, this.#tally(), forMs)) await this.#limits.empty(key, this.#tally(), used);
+  }
+
+  /** Adds points to what the key has consumed, however little is left, and says how it stands then. 0 only looks. */
+  async #add(key: string, points: number): Promise<RateLimiterRes> {
+    const asked = points === 0 ? this.#limits.peek(key, this.#tally()) : this.#count(key, points);
+    const decision = asked instanceof Promise ? await asked : asked;
+    const { allowed, reason, used = 0, retryAfterMs, resetAfterMs = this.msDuration } = decision;
+    if (reason === "blocked") return this.#addToBlocked(key, points, retryAfterMs ?? resetAfterMs);
+    // An algorithm without a count reports what it refuses as if it were consumed.
+    const consumed = allowed || points === 0 ? used : Math.max(used + points, Math.floor(this.points) + 1);
     const remaining = Math.max(this.points - consumed, 0);
-    const afterMs = this.duration === 0 ? -1 : (resetAfterMs ?? this.msDuration);
-    return new RateLimiterRes(
-      remaining,
-      blocked ? (retryAfterMs ?? afterMs) : afterMs,
-      consumed,
-      used === cost && cost > 0,
-    );
+    let afterMs = this.duration === 0 ? -1 : resetAfterMs;
+    if (consumed > this.points && points > 0 && !this.#hasFixedWindows && this.duration > 0) {
+      const { retryAfterMs = afterMs } = await this.#limits.peek(key, this.#shape(), 1);
+      afterMs = retryAfterMs;
+    }
+    return new RateLimiterRes(remaining, afterMs, consumed, consumed === points && points > 0);
   }
 
-  #denied(key: Key, decision: Decision, cost: number): RateLimiterRes {
-    const { used = 0, remaining = 0, retryAfterMs, reason } = decision;
-    // What never fits is not told to come back at once.
-    let afterMs = retryAfterMs ?? (this.duration === 0 ? -1 : this.msDuration);
-    // Only where nothing at all would pass: another request may ask for less.
-    if (this.#blockedHere !== undefined && reason !== "never_fits" && (remaining === 0 || reason === "blocked")) {
-      if (this.#blockedHereMs > 0) afterMs = this.#blockedHereMs;
-      this.#blockedHere.add(String(key), afterMs);
-    }
-    const isFirst = used === 0 && reason !== "blocked";
-    return new RateLimiterRes(0, afterMs, Math.max(used + cost, Math.floor(this.points) + 1), isFirst);
+  /** One atomic call, in memory up to three within one turn. */
+  #count(key: string, points: number): Decision | Promise<Decision> {
+    if (!this.#limits.counters.local) return this.#limits.hit(key, this.#tally(), { cost: points });
+    const decision = this.#limits.hit(key, this.#shape(), { cost: points }) as Decision;
+    if (decision.allowed || decision.reason === "blocked" || !this.#tallies) return decision;
+    const counted = this.#limits.hit(key, this.#tally(), { cost: points });
+    // Full memory never forgets a key that its limit refuses; by the tally alone it would seem almost unused.
+    void this.#limits.hit(key, this.#shape());
+    return counted;
+  }
+
+  async #addToBlocked(key: string, points: number, leftMs: number): Promise<RateLimiterRes> {
+    const asked =
+      points === 0 ? this.#blocked.peek(key, blockedTally) : this.#blocked.hit(key, blockedTally, { cost: points });
+    const { used = 0 } = await asked;
+    return new RateLimiterRes(0, leftMs, Math.max(used, Math.floor(this.points) + 1));
+  }
+
+  async #penalize(key: string, points: number): Promise<RateLimiterRes> {
+    if (!this.#tallies || points === 0) return this.#charge(key, points);
+    let res: RateLimiterRes | undefined;
+    await inParts(points, async (part) => {
+      res = await this.#add(key, part);
+    });
+    return res!;
+  }
+
+  /** Charges points; gives them back where they are below 0. */
+  async #charge(key: string, points: number): Promise<RateLimiterRes> {
+    const { reason } = await this.#limits.peek(key, this.#tally());
+    await inParts(points, (part) =>
+      reason === "blocked"
+        ? this.#blocked.charge(key, blockedTally, part)
+        : this.#limits.charge(key, this.#tally(), part),
+    );
+    return this.#add(key, 0);
   }
 
   async #insured<Result>(
@@ -386,8 +446,22 @@ function refuseCustomDuration(options: OperationOptions): void {
   refuse(options, "customDuration", "is not supported; make a limiter for each duration");
 }
 
-function checkPoints(points: number, most: number): number {
-  if (Number.isInteger(points) && points >= 0 && points <= most) return points;
+/** As many calls as it takes: none is for more than one request may cost. */
+async function inParts(points: number, call: (part: number) => Promise<unknown>): Promise<void> {
+  for (let left = points; left !== 0; ) {
+    const part = Math.max(Math.min(left, maxCost), -maxCost);
+    await call(part);
+    left -= part;
+  }
+}
+
+function atLeastPoints(name: string, value: number, points: number): number {
+  if (value > 0 && value < points) throw wrongOption(name, `must be at least points, ${points}`);
+  return value;
+}
+
+function checkPoints(points: number, most: number): void {
+  if (Number.isInteger(points) && points >= 0 && points <= most) return;
   const message = `must be a whole number from 0 to ${most}, not ${points}`;
   throw new SluiceError("invalid_request", `points ${message}`, [{ path: ["points"], message }]);
 }

@@ -1,11 +1,8 @@
 import { wrongOption } from "../limits-by-shape.ts";
-import { type Consumed, type Key, RateLimiterAbstract } from "./rate-limiter-abstract.ts";
+import { type Key, RateLimiterAbstract } from "./rate-limiter-abstract.ts";
 import type { RateLimiterRes } from "./rate-limiter-res.ts";
 
-/**
- * Several limiters that must all have room. Answers are told by `keyPrefix`. Where one denies, what the others took is given
- * back: a denied request is charged to none of them.
- */
+/** Several limiters that must all have room; each of them counts every request. Answers are keyed by `keyPrefix`. */
 export class RateLimiterUnion {
   readonly #limiters: readonly RateLimiterAbstract[];
 
@@ -20,10 +17,9 @@ export class RateLimiterUnion {
   }
 
   async consume(key: Key, points = 1): Promise<Record<string, RateLimiterRes>> {
-    const asked = await Promise.allSettled(this.#limiters.map((one) => one.consumeRevocably(key, points, {})));
-    const taken = asked.filter((one) => one.status === "fulfilled").map(({ value }) => value);
-    if (taken.length === asked.length) return this.#byPrefix(taken.map(({ res }) => res));
-    await Promise.all(taken.map(async (one: Consumed) => one.giveBack().catch(() => false)));
+    const asked = await Promise.allSettled(this.#limiters.map((one) => one.consume(key, points)));
+    const passed = asked.filter((one) => one.status === "fulfilled").map(({ value }) => value);
+    if (passed.length === asked.length) return this.#byPrefix(passed);
     throw this.#byPrefix(asked.map((one) => (one.status === "rejected" ? one.reason : undefined)));
   }
 

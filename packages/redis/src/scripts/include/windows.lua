@@ -11,7 +11,9 @@
 --           3 count      a: per_ms, 0 for a one-off quota, −1 for a calendar's, which ends at b, the next at c, began at life
 --           4 sliding    a: per_ms
 --           5 log        a: per_ms
--- A counter is a table: `ahead`, `debt`, `stored` · `ends`, `count` · `idle`, `current`, `previous` · `entries`, `first`, `used`.
+--           6 record     a: how many windows of its limit come before it; see `read_record`
+-- A counter is a table: `ahead`, `debt`, `stored` · `ends`, `count` · `idle`, `current`, `previous` · `entries`, `first`, `used` ·
+-- `updated`, `denied`.
 local pack, unpack_from, byte, format = struct.pack, struct.unpack, string.byte, string.format
 local ceil, call = math.ceil, redis.call
 local head_form, window_form = '<HBHHH', '<BHBHHHddddddd'
@@ -85,6 +87,15 @@ local function read_log(value)
   return counter
 end
 
+-- What is recorded with a limit: when it was last decided by, and how much it has denied in a row since it last allowed anything.
+local function read_record(value)
+  local updated, denied = string.match(value or '', '^(%d+) (%d+)$')
+  updated, denied = tonumber(updated), tonumber(denied)
+  if updated and updated <= span and denied <= span then return { updated = updated, denied = denied } end
+  if value then foreign = foreign + 1 end
+  return { updated = 0, denied = 0 }
+end
+
 -- Drops what no longer counts.
 local function settle(counter, per_ms)
   local entries, first = counter.entries, counter.first
@@ -140,8 +151,10 @@ local function counter_of(kind, key, a, c, life_ms)
     elseif kind == 4 then
       local idle, current, previous = read_packed(value, 83, '<Bddd', 25)
       counter = { idle = idle, current = current, previous = previous }
-    else
+    elseif kind == 5 then
       counter = read_log(value)
+    else
+      counter = read_record(value)
     end
     counters[key] = counter
     -- Of a calendar's window it is the beginning, and no window of that kind is longer than a month.
@@ -172,6 +185,26 @@ local function clamp(counter, full, furthest)
   end
 end
 
+-- How long until an entry is freed that leaves more than there is now: the oldest that counts, unless the log is in debt. Where a take
+-- would merge entries it is dated as it will be then. 0 for an empty log.
+local function next_freed(counter, capacity, per_ms)
+  local entries, first, freed = counter.entries, counter.first, counter.first
+  if freed > #entries then return 0 end
+  local used = counter.used - entries[freed + 1]
+  while used >= capacity and freed + 2 < #entries do
+    freed = freed + 2
+    used = used - entries[freed + 1]
+  end
+  local dated_ms = entries[freed]
+  if (#entries - first + 1) / 2 >= exact_entries and entries[#entries - 1] ~= now_ms then
+    local slot_ms = per_ms / exact_entries
+    local slot = floor(dated_ms / slot_ms)
+    while freed + 2 < #entries and floor(entries[freed + 2] / slot_ms) == slot do freed = freed + 2 end
+    dated_ms = freed + 1 == #entries and floor(now_ms / slot_ms) == slot and now_ms or entries[freed]
+  end
+  return ceil(per_ms - (now_ms - dated_ms))
+end
+
 -- Whether the cost fits, and how the window stands in four numbers for the reply. Brings a misfit back first.
 local function look(kind, counter, cost, capacity, a, b, c)
   if kind <= 2 then
@@ -183,12 +216,19 @@ local function look(kind, counter, cost, capacity, a, b, c)
     local until_end = counter.idle - a - now_ms
     local fits = cost <= capacity and counter.previous * until_end + (counter.current + cost - capacity) * a <= 0
     return fits, counter.idle, counter.current, counter.previous, 0
+  elseif kind == 6 then
+    return true, counter.updated, counter.denied, 0, 0
   end
   local entries, used, wait_ms = counter.entries, counter.used, 0
-  for i = counter.first, #entries, 2 do
-    if used + cost <= capacity then break end
-    used = used - entries[i + 1]
-    wait_ms = ceil(a - (now_ms - entries[i]))
+  if used + cost <= capacity or cost > capacity then
+    -- Waiting changes nothing for this cost: the number says when more is left than now.
+    wait_ms = next_freed(counter, capacity, a)
+  else
+    for i = counter.first, #entries, 2 do
+      if used + cost <= capacity then break end
+      used = used - entries[i + 1]
+      wait_ms = ceil(a - (now_ms - entries[i]))
+    end
   end
   local reset_ms = #entries > counter.first and ceil(a - (now_ms - entries[#entries - 1])) or 0
   return counter.used + cost <= capacity, counter.used, wait_ms, reset_ms, (#entries - counter.first + 1) / 2
@@ -305,6 +345,8 @@ local function write(kind, name, counter, a, life_ms)
     call('SET', name, pack('<Bdd', 67, counter.ends, counter.count), 'PX', life_until(counter.ends))
   elseif kind == 4 then
     call('SET', name, pack('<Bddd', 83, counter.idle, counter.current, counter.previous), 'PX', life_until(counter.idle))
+  elseif kind == 6 then
+    call('SET', name, format('%.0f %.0f', counter.updated, counter.denied), 'PX', ceil(life_ms))
   else
     call('SET', name, log_text(counter), 'PX', life_until(now_ms + a))
   end

@@ -9,9 +9,11 @@ import type {
   NodesBody,
   PolicyBody,
   PolicyDiffBody,
+  ResetDoneBody,
   RolloutBody,
   RolloutWishBody,
   SubjectBody,
+  SubjectChangeBody,
   SubjectLimitBody,
   TokenBody,
   VersionBody,
@@ -131,11 +133,7 @@ export class AdminApi {
     return this.#all(`${root}/subjects/${part(dimension)}`, {});
   }
 
-  setTier(
-    subject: Subject,
-    tier: string,
-    { dryRun, why, expected }: ExpectingWish,
-  ): Promise<ChangeBody & { readonly subject: SubjectBody }> {
+  setTier(subject: Subject, tier: string, { dryRun, why, expected }: ExpectingWish): Promise<SubjectChangeBody> {
     return this.#client.ask("PUT", `${pathOf(subject)}/tier`, {
       query: { dry_run: dryRun, why },
       body: { tier },
@@ -143,10 +141,7 @@ export class AdminApi {
     });
   }
 
-  clearTier(
-    subject: Subject,
-    { dryRun, why, expected }: ExpectingWish,
-  ): Promise<ChangeBody & { readonly subject: SubjectBody }> {
+  clearTier(subject: Subject, { dryRun, why, expected }: ExpectingWish): Promise<SubjectChangeBody> {
     return this.#client.ask("DELETE", `${pathOf(subject)}/tier`, { query: { dry_run: dryRun, why }, expected });
   }
 
@@ -160,7 +155,7 @@ export class AdminApi {
       readonly until_ms?: number | undefined;
     },
     { dryRun, why, expected }: ExpectingWish,
-  ): Promise<ChangeBody & { readonly subject: SubjectBody }> {
+  ): Promise<SubjectChangeBody> {
     const kind = limit.until_ms === undefined ? "limits" : "override";
     return this.#client.ask("PUT", `${pathOf(subject)}/${kind}`, {
       query: { dry_run: dryRun, why },
@@ -173,12 +168,20 @@ export class AdminApi {
     subject: Subject,
     { policy, limit, until_ms: untilMs }: Pick<SubjectLimitBody, "policy" | "limit" | "until_ms">,
     { dryRun, why, expected }: ExpectingWish,
-  ): Promise<ChangeBody & { readonly subject: SubjectBody }> {
+  ): Promise<SubjectChangeBody> {
     const kind = untilMs === undefined ? "limits" : "override";
     return this.#client.ask("DELETE", `${pathOf(subject)}/${kind}`, {
       query: { policy, limit, dry_run: dryRun, why },
       expected,
     });
+  }
+
+  resetSubject(
+    subject: Subject,
+    reset: { readonly policy?: string | undefined; readonly also_by?: Readonly<Record<string, string>> | undefined },
+    { dryRun, why }: ChangeWish,
+  ): Promise<ResetDoneBody> {
+    return this.#client.ask("POST", `${pathOf(subject)}/reset`, { query: { dry_run: dryRun, why }, body: reset });
   }
 
   killSwitch(): Promise<KillSwitchBody> {

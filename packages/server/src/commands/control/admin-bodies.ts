@@ -55,6 +55,8 @@ export interface VersionBody {
   readonly at_ms: number;
   readonly revert_of?: number | undefined;
   readonly current: boolean;
+  /** Absent where it was for everybody at once. */
+  readonly rollout?: { readonly id: string; readonly state: RolloutStateBody; readonly shadow: boolean } | undefined;
 }
 
 export interface PolicyDiffBody {
@@ -97,11 +99,27 @@ export interface RolloutBody {
   readonly expect_more_denials: boolean;
   readonly strikes: number;
   readonly percent: number;
+  /** Absent where it has ended, and from servers that do not say. */
+  readonly waits_for?: WaitBody | undefined;
   readonly figures?: FiguresBody | undefined;
   readonly reason: string;
   readonly author: string;
   readonly created_ms: number;
   readonly changed_ms: number;
+}
+
+/** A newer server may wait for something that this command does not know. */
+export interface WaitBody {
+  readonly code: string;
+  readonly until_ms?: number | undefined;
+  readonly minutes?: number | undefined;
+  readonly minutes_needed?: number | undefined;
+  readonly decided?: number | undefined;
+  readonly decided_needed?: number | undefined;
+  readonly looks?: number | undefined;
+  readonly looks_needed?: number | undefined;
+  readonly strikes?: number | undefined;
+  readonly strikes_to_roll_back?: number | undefined;
 }
 
 export interface FiguresBody {
@@ -119,6 +137,8 @@ export interface ComparedBody {
   readonly denied: number;
   readonly rate: number;
   readonly baseline: number;
+  readonly baseline_minutes: number;
+  readonly baseline_decided: number;
   readonly sigma: number;
   readonly threshold: number;
 }
@@ -130,6 +150,12 @@ export interface SubjectBody {
   readonly tier?: string | undefined;
   readonly limits: readonly SubjectLimitBody[];
   readonly effective?: readonly EffectiveLimitBody[] | undefined;
+}
+
+export interface SubjectChangeBody extends ChangeBody {
+  readonly subject: SubjectBody;
+  /** The limits whose windows a new limit of the subject replaces. */
+  readonly in_place_of?: readonly EffectiveLimitBody[] | undefined;
 }
 
 export interface SubjectLimitBody {
@@ -164,6 +190,12 @@ export interface UsageBody {
   readonly remaining: number;
   /** Absent: never. */
   readonly reset_after_ms?: number | undefined;
+}
+
+export interface ResetDoneBody extends ChangeBody {
+  /** `policy/limit` */
+  readonly limits: readonly string[];
+  readonly skipped: readonly { readonly limit: string; readonly by: readonly string[] }[];
 }
 
 export interface KillSwitchBody {

@@ -145,7 +145,7 @@ describe("advice on a conflict", () => {
       return (withSubjectAdvice(error, "user=u1", 0) as AdminRefusal).message;
     };
     expect(told({})).toBe(
-      "user=u1 was changed by somebody else meanwhile, so nothing was done. Now it has no tier of its own; " +
+      "user=u1 was changed by another command meanwhile, so nothing was done. Now it has no tier; " +
         "1/s, 9/m in p, for good, by alice: a\\u001b[2J sale; 1/s, 9/m in p / l, until 1970-01-01 00:01:00 UTC (in 1m), by alice: a\\u001b[2J sale. " +
         "Run the command again to change that.",
     );

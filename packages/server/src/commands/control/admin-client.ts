@@ -1,16 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { printable } from "sluice";
-import { bearerOf, parseServer, reasonOf, type ServerFlag } from "../ask-server.ts";
+import { bearerOf, parseServer, type ServerFlag } from "../ask-server.ts";
+import { type HttpAnswer, sendRequest } from "../send-request.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { AdminErrorBody } from "./admin-bodies.ts";
 
 /** Which control plane is asked, and as whom. */
 export interface AdminOptions {
   readonly admin: string;
+  /** What named it. Absent: `--admin`. */
+  readonly flag?: ServerFlag | undefined;
   readonly token?: string | undefined;
   /** Where the token comes from, for telling what is wrong with it. */
   readonly tokenSource?: string | undefined;
-  /** What somebody without a token may do about it. */
+  /** Certificates in PEM that vouch for it. */
+  readonly ca?: string | undefined;
+  /** What can be done without a token. */
   readonly tokenHint?: string | undefined;
   /** Hears of waiting that is worth telling people. */
   readonly tell?: ((text: string) => void) | undefined;
@@ -52,17 +57,16 @@ const mostTries = 6;
 const longestWaitMs = 61_000;
 
 export function createAdminClient(options: AdminOptions): AdminClient {
-  const base = parseServer(options.admin, adminFlag);
+  const base = parseServer(options.admin, options.flag ?? adminFlag);
   const authorization = options.token === undefined ? undefined : bearerOf(options.token, options.tokenSource);
 
-  async function send(method: string, path: string, accept: string, question: AdminQuestion = {}): Promise<Response> {
+  async function send(method: string, path: string, accept: string, question: AdminQuestion = {}): Promise<HttpAnswer> {
     const url = new URL(path, base);
     for (const [name, value] of Object.entries(question.query ?? {}))
       if (value !== undefined) url.searchParams.set(name, String(value));
     const { body, text, expected } = question;
     const type = text?.type ?? (body === undefined ? undefined : "application/json");
-    const content = text?.content ?? (body === undefined ? undefined : JSON.stringify(body));
-    return fetch(url, {
+    return sendRequest(url, {
       method,
       headers: {
         accept,
@@ -70,23 +74,20 @@ export function createAdminClient(options: AdminOptions): AdminClient {
         ...(authorization !== undefined && { authorization }),
         ...conditionOf(expected),
       },
-      ...(content !== undefined && { body: content }),
-      redirect: "error",
-      signal: AbortSignal.timeout(answerWithinMs),
+      content: text?.content ?? (body === undefined ? undefined : JSON.stringify(body)),
+      ca: options.ca,
+      withinMs: answerWithinMs,
     }).catch((error: Error) => {
       throw new CommandError(noAnswer(base, error), 5);
     });
   }
 
-  /** Who is told to come back later was not heard, so asking again does nothing twice. */
-  async function sendPatiently(...asked: Parameters<typeof send>): Promise<readonly [Response, string]> {
+  /** A request that was refused with 429 did nothing, so sending it again does nothing twice. */
+  async function sendPatiently(...asked: Parameters<typeof send>): Promise<HttpAnswer> {
     for (let tries = 1; ; tries += 1) {
-      const response = await send(...asked);
-      const text = await response.text().catch((error: Error) => {
-        throw new CommandError(noAnswer(base, error), 5);
-      });
-      const waitMs = Number(response.headers.get("retry-after") ?? Number.NaN) * 1_000;
-      if (response.status !== 429 || tries === mostTries || !(waitMs <= longestWaitMs)) return [response, text];
+      const answer = await send(...asked);
+      const waitMs = Number(answer.retryAfter ?? Number.NaN) * 1_000;
+      if (answer.status !== 429 || tries === mostTries || !(waitMs <= longestWaitMs)) return answer;
       options.tell?.(`The control plane asks to wait ${waitMs / 1_000} s before more is asked of it.`);
       await sleep(waitMs);
     }
@@ -95,18 +96,21 @@ export function createAdminClient(options: AdminOptions): AdminClient {
   return {
     where: base.origin,
     async ask<T>(method: string, path: string, question?: AdminQuestion): Promise<T> {
-      const [response, text] = await sendPatiently(method, path, "application/json", question);
-      if (response.status === 204) return {} as T;
-      const type = response.headers.get("content-type") ?? "";
-      if (response.ok && /^application\/json\b/.test(type)) return JSON.parse(text) as T;
-      throw refusalOf(response.status, text, options, base);
+      const { status, type, text } = await sendPatiently(method, path, "application/json", question);
+      if (status === 204) return {} as T;
+      if (isOk(status) && /^application\/json\b/.test(type)) return JSON.parse(text) as T;
+      throw refusalOf(status, text, options, base);
     },
     async askText(path, accept) {
-      const [response, text] = await sendPatiently("GET", path, accept);
-      if (response.ok && (response.headers.get("content-type") ?? "").startsWith(accept)) return text;
-      throw refusalOf(response.status, text, options, base);
+      const { status, type, text } = await sendPatiently("GET", path, accept);
+      if (isOk(status) && type.startsWith(accept)) return text;
+      throw refusalOf(status, text, options, base);
     },
   };
+}
+
+function isOk(status: number): boolean {
+  return status >= 200 && status < 300;
 }
 
 function conditionOf(expected: number | undefined): Readonly<Record<string, string>> {
@@ -116,7 +120,7 @@ function conditionOf(expected: number | undefined): Readonly<Record<string, stri
 
 function noAnswer(base: URL, error: Error): string {
   return (
-    `no answer from ${base.origin}: ${reasonOf(error, answerWithinMs)}. Is there a control plane? ` +
+    `no answer from ${base.origin}: ${error.message}. Is there a control plane? ` +
     "A server with a policy store has one (sluice serve --store sqlite:sluice.db); name it with --admin or SLUICE_ADMIN_URL."
   );
 }
@@ -154,7 +158,7 @@ function messageOf({ code, detail, problems = [] }: AdminErrorBody, options: Adm
   // Where every problem is listed, the rest of the detail says the same.
   const said = printable(problems.length === 0 ? detail : (detail.split("\n", 1)[0] ?? ""));
   const list = problems.map(
-    ({ field, message }) => `\n  ${printable(field === "(root)" ? message : `${field}: ${message}`)}`,
+    ({ field, message }) => `\n  ${printable(field === "(root)" ? message : `${flagFor(field)}: ${message}`)}`,
   );
   switch (code) {
     case "unauthenticated":
@@ -168,8 +172,26 @@ function messageOf({ code, detail, problems = [] }: AdminErrorBody, options: Adm
     case "rate_limited":
       return `the control plane is asked too often: ${said}`;
     default:
+      // A single problem is all that there is to say: its detail repeats it.
+      if (problems.length === 1 && said.includes(printable(problems[0]?.message ?? ""))) return (list[0] ?? "").trim();
       return `${problems.length === 0 ? said : said.replace(/:?$/, ":")}${list.join("")}`;
   }
+}
+
+/** What was typed for a field of the API; other fields have the names of arguments, or are of a policy file. */
+const flags: readonly (readonly [RegExp, string])[] = [
+  [/^for_ms$/, "--for"],
+  [/^until_ms$/, "--for or --until"],
+  [/^expires_ms$/, "--expires"],
+  [/^rollout\.steps\b.*/, "--rollout"],
+  [/^rollout\.by$/, "--by"],
+  [/^rollout\.starts_ms$/, "--start"],
+  [/^rollout\.observe_for_ms$/, "--observe"],
+  [/^rollout\.shadow$/, "--shadow"],
+];
+
+function flagFor(field: string): string {
+  return flags.find(([pattern]) => pattern.test(field))?.[1] ?? field;
 }
 
 function parseProblem(text: string): Partial<AdminErrorBody> {

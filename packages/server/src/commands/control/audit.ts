@@ -1,4 +1,5 @@
 import { printable } from "sluice";
+import { auditKinds } from "../../control/audit-kinds.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { AuditBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
@@ -31,6 +32,8 @@ export async function showAudit(options: AuditOptions, session: ControlSession):
   const { kind, target, actor, action, outcome, since, until, limit } = options;
   if (outcome !== undefined && outcome !== "done" && outcome !== "refused")
     throw new CommandError(`--outcome is ${JSON.stringify(outcome)}; it should be done or refused`);
+  if (kind !== undefined) demandKind("--kind", kind, kind);
+  if (action !== undefined) demandKind("--action", action, action.split(".", 1)[0]!);
   const filter = {
     kind,
     // Subjects are written `user=u1` on a command line, and `user:u1` in the audit.
@@ -48,13 +51,24 @@ export async function showAudit(options: AuditOptions, session: ControlSession):
   return 0;
 }
 
+/** A misspelt word would find nothing, and look as if nothing had happened. */
+function demandKind(flag: string, given: string, kind: string): void {
+  if ((auditKinds as readonly string[]).includes(kind)) return;
+  const wanted = flag === "--kind" ? "" : "a kind and what was done to it, such as policy.put. Kinds are ";
+  throw new CommandError(`${flag} is ${JSON.stringify(given)}; it should be ${wanted}${listed(auditKinds)}`);
+}
+
+function listed(words: readonly string[]): string {
+  return `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`;
+}
+
 export function renderAudit(
   records: readonly AuditBody[],
   nowMs: number,
   width: number | undefined,
   paint: Paint,
 ): string {
-  if (records.length === 0) return "There is nothing like that in the audit.\n";
+  if (records.length === 0) return "The audit has no such records.\n";
   return renderTable(
     [
       { title: "when" },

@@ -23,13 +23,26 @@ export function timeoutOf({ timeout }: ChangeFlags): number | undefined {
 /** Why something is done that may not be done without a reason. */
 export function demandReason({ why }: ChangeFlags): string {
   if (why !== undefined && why.trim() !== "") return why;
-  throw new CommandError("say why with --reason: it stands in the history, and others are told it");
+  throw new CommandError("say why with --reason: the history and the audit show it");
 }
 
 /** Tells what is legal, but may surprise. */
 export function tellWarnings({ warnings = [] }: ChangeBody, { terminal }: Pick<ControlSession, "terminal">): void {
   for (const { field, message } of warnings)
     terminal.stderr.write(`warning: ${printable(field === "(root)" ? message : `${field}: ${message}`)}\n`);
+}
+
+/** With `--strict`: tries it without doing it, and refuses what would be warned of. */
+export async function demandNoWarnings(
+  { strict }: { readonly strict?: boolean },
+  tryIt: () => Promise<ChangeBody>,
+  session: Pick<ControlSession, "terminal">,
+): Promise<void> {
+  if (strict !== true) return;
+  const tried = await tryIt();
+  if ((tried.warnings ?? []).length === 0) return;
+  tellWarnings(tried, session);
+  throw new CommandError("nothing was done, because --strict refuses what is warned of", 1);
 }
 
 /** With `--wait`, until the whole fleet decides by a change. */

@@ -20,7 +20,7 @@ export async function confirm({ question, word, yes }: Confirmation, { stdin, st
   const asked = question.split("\n").map(printable).join("\n");
   if (stdin?.isTTY !== true)
     throw new CommandError(
-      `${asked}\nNobody is at a terminal to answer that, so nothing was done. Add --yes to do it without being asked.`,
+      `${asked}\nThis is not a terminal, so you cannot answer that here, and nothing was done. Add --yes to do it without being asked.`,
     );
   stderr.write(`${asked} ${word === undefined ? "[y/N]" : `Type ${word} to go on:`} `);
   const line = await readLine(stdin);

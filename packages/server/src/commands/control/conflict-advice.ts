@@ -9,7 +9,7 @@ export function withSubjectAdvice(error: unknown, subject: string, nowMs: number
   if (current === undefined) return error;
   const now = printable(tellKept(current, nowMs));
   return new AdminRefusal(
-    `${printable(subject)} was changed by somebody else meanwhile, so nothing was done. Now it has ${now}. Run the command again to change that.`,
+    `${printable(subject)} was changed by another command meanwhile, so nothing was done. Now it has ${now}. Run the command again to change that.`,
     error.exitCode,
     error.body,
   );

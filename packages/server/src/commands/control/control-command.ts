@@ -9,17 +9,24 @@ export type RunOnControlPlane = (
 ) => Promise<void>;
 
 export const controlExitCodes = `
-Exit codes: 0 done, or the same; 1 not done, not there, different, or policies with errors; 2 wrong usage; 3 refused: no token, or
-not its role; 4 changed meanwhile; 5 the control plane cannot be reached, or not asked now; 6 waited in vain.`;
+Exit codes: 0 done, or the same; 1 not done, not found, different, or policies with errors; 2 wrong usage; 3 refused: no token, or
+its role may not do this; 4 changed by another command meanwhile; 5 the control plane cannot be reached; 6 timed out waiting.`;
 
 /** A command that asks a control plane. */
 export function controlCommand(parent: Command, form: string, description: string): Command {
-  return parent
-    .command(form)
-    .description(description)
-    .option("--admin <url>", "the control plane (SLUICE_ADMIN_URL, default http://127.0.0.1:8090)")
+  return askingOptions(
+    parent
+      .command(form)
+      .description(description)
+      .option("--admin <url>", "the control plane (SLUICE_ADMIN_URL, default http://127.0.0.1:8090)"),
+  ).option("--json", "print one JSON document");
+}
+
+/** What a command takes that asks over HTTP. */
+export function askingOptions(command: Command): Command {
+  return command
     .option("--token-file <path>", "file that holds the token to ask with (else SLUICE_TOKEN)")
-    .option("--json", "print one JSON document");
+    .option("--ca <path>", "trust the certificates in this file, in PEM, for https:// (SLUICE_CA)");
 }
 
 /** One that changes something. */
@@ -27,14 +34,17 @@ export function changeCommand(
   parent: Command,
   form: string,
   description: string,
-  { why = "why" }: { readonly why?: WhyWord } = {},
+  { why = "why", asks = true }: { readonly why?: WhyWord; readonly asks?: boolean } = {},
 ): Command {
-  return withWhy(controlCommand(parent, form, description), why)
-    .option("--dry-run", "tell what would be done, and do nothing")
-    .option("--yes", "do it without asking")
+  const command = withWhy(controlCommand(parent, form, description), why).option(
+    "--dry-run",
+    "show what would be done, and do nothing",
+  );
+  if (asks) command.option("--yes", "do it without asking");
+  return command
     .option("--wait", "wait until every node decides by it")
     .addOption(
-      new Option("--timeout <while>", "how long to wait at most, such as 30s (default 1m)").implies({ wait: true }),
+      new Option("--timeout <duration>", "how long to wait at most, such as 30s (default 1m)").implies({ wait: true }),
     );
 }
 

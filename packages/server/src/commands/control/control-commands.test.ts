@@ -1,10 +1,13 @@
 import { EventEmitter } from "node:events";
 import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { request as askOnward, createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { text as readText } from "node:stream/consumers";
 import { openPolicyStore } from "@sluice/sql";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { type Daemon, startDaemon } from "../../daemon.ts";
 import { runProgram } from "../../program.ts";
@@ -370,8 +373,72 @@ describe("sluice policy", () => {
   });
 });
 
+describe("sluice policy revert", () => {
+  it("says that nothing was changed where the policy says the same already, and ends with 1", async () => {
+    await apply(login("2/h"));
+    await apply(login("3/h"));
+    expect(await run(["policy", "revert", "login", "--to", "2", "--yes"])).toEqual({
+      code: 1,
+      out: "login is at version 2 already: nothing was changed.\n",
+      err: "",
+    });
+    await apply(login("2/h"));
+    expect((await run(["policy", "revert", "login", "--to", "1", "--yes"])).out).toBe(
+      "login is at version 3, which says the same as version 1: nothing was changed.\n",
+    );
+  });
+
+  it("says that a rollout goes on, which it does not end", async () => {
+    await apply(login("2/h"));
+    await apply(login("3/h"), "--rollout", "50%,100%", "--by", "ip", "--observe", "0s");
+    expect(await run(["policy", "revert", "login", "--to", "1", "--yes"])).toMatchObject({
+      code: 1,
+      out: expect.stringMatching(
+        /nothing was changed\. Its rollout to version 2 goes on; to end that: sluice policy rollout login --roll-back\n$/,
+      ),
+    });
+  });
+});
+
 describe("sluice policy rollout", () => {
   const rollout = ["--rollout", "50%,100%", "--by", "ip", "--observe", "0s"];
+
+  it("shows its steps in a dry run, and in the history that it was rolled back", async () => {
+    await apply(login("2/h"));
+    const steps = ["--rollout", "5%:10m,100%", "--by", "ip"];
+    const planned = "Rollout of login, 1 → 2, by ip: observe 10m, 5 % for 10m, 100 % for 10m\n";
+    expect(await apply(login("3/h"), ...steps, "--dry-run")).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`${planned}Dry run: nothing was changed.`),
+    });
+    const dry = await apply(login("3/h"), ...steps, "--dry-run", "--json");
+    expect(JSON.parse(dry.out)).toMatchObject({
+      rollouts: [],
+      planned_rollouts: [
+        { policy: "login", observe_for_ms: 600_000, steps: [{ percent: 5, hold_ms: 600_000 }, { percent: 100 }] },
+      ],
+    });
+    expect(await json("policy", "rollout", "--all")).toEqual({ rollouts: [] });
+
+    expect(await apply(login("3/h"), ...steps)).toMatchObject({ code: 0, out: expect.stringContaining(planned) });
+    expect((await run(["policy", "history", "login"])).out).toMatch(/^ +2 .* written, being rolled out/m);
+    const shown = (await run(["policy", "rollout", "login"])).out;
+    expect(shown).toMatch(/^next +in \S+.*; so far 0 of 20 requests in 0 of 5 minutes from those who join first$/m);
+    await run(["policy", "rollout", "login", "--advance", "--yes"]);
+    await run(["policy", "rollout", "login", "--roll-back", "--why", "complaints", "--yes"]);
+    const { out } = await run(["policy", "history", "login"]);
+    expect(out).toMatch(/^ +2 .* written, rolled back/m);
+    expect(out).toMatch(/^\* +1 .* written$/m);
+    expect(await json("policy", "history", "login")).toMatchObject({
+      versions: [
+        { version: 2, current: false, rollout: { state: "rolled_back" } },
+        { version: 1, current: true },
+      ],
+    });
+    expect(await run(["policy", "revert", "login", "--to", "2", ...steps, "--dry-run"])).toMatchObject({
+      out: expect.stringContaining("Rollout of login, 1 → 3, by ip: observe 10m"),
+    });
+  });
 
   it("begins by apply, is listed, shown and steered, and ends", async () => {
     await apply(login("2/h"));
@@ -493,7 +560,7 @@ describe("subjects", () => {
     expect((await run(remove)).out).toMatch(
       /^user=u1 has 7\/s in search, for good, by admin: r again \(before, it had 9\/s in search, until .*, by admin: a sale\)\.$/m,
     );
-    expect((await run(remove)).out).toContain("user=u1 has the limits of everybody in search again");
+    expect((await run(remove)).out).toContain("user=u1 has the usual limits in search again");
     expect(await json("override", "list", "user=u1")).toEqual({ subjects: [] });
   });
 
@@ -525,20 +592,191 @@ describe("subjects", () => {
   it("are not changed by --yes either where somebody else was faster", async () => {
     await apply(login("2/h"));
     await run(["tier", "set", "user=u1", "gold"]);
-    // Somebody changes it between its being read and its being written.
-    const { fetch } = globalThis;
-    const spy = vi.spyOn(globalThis, "fetch").mockImplementationOnce(async (...asked) => {
-      const answer = await fetch(...asked);
-      expect((await run(["tier", "set", "user=u1", "silver", "--yes"])).code).toBe(0);
-      return answer;
+    // The first answer is held back until another command has changed what it shows.
+    let isFirst = true;
+    const relay = createServer((request, response) => {
+      const onward = askOnward(`${url}${request.url}`, { method: request.method, headers: request.headers });
+      onward.on("response", async (answer) => {
+        const body = await readText(answer);
+        const before = isFirst;
+        isFirst = false;
+        if (before) expect((await run(["tier", "set", "user=u1", "silver", "--yes"])).code).toBe(0);
+        response.writeHead(answer.statusCode ?? 0, answer.headers).end(body);
+      });
+      request.pipe(onward);
     });
+    await new Promise<void>((resolve) => relay.listen(0, "127.0.0.1", resolve));
     try {
-      const outcome = await run(["tier", "set", "user=u1", "free", "--yes", "--json"]);
+      const env = { SLUICE_ADMIN_URL: `http://127.0.0.1:${(relay.address() as AddressInfo).port}` };
+      const outcome = await run(["tier", "set", "user=u1", "free", "--yes", "--json"], { env });
       expect(outcome).toMatchObject({ code: 4, out: "", err: expect.stringContaining("Now it has tier silver") });
     } finally {
-      spy.mockRestore();
+      relay.close();
     }
     expect((await run(["tier", "get", "user=u1"])).out).toBe("silver\n");
+  });
+});
+
+describe("what a command says that is refused", () => {
+  it("names the flags that were typed, and not fields of the API", async () => {
+    const kill = ["kill-switch", "on", "open", "--reason", "r", "--yes"];
+    expect(await run([...kill, "--for", "48h"])).toMatchObject({
+      code: 2,
+      err: '--for is "48h"; it should be from 1s to 1d\n',
+    });
+    await apply(login("2/h"));
+    const long = await run(["override", "set", "ip=203.0.113.7", "login", "5/s", "--for", "400d", "--reason", "r"]);
+    expect(long).toMatchObject({ code: 2, err: '--for is "400d"; it should be from 1s to 366d\n' });
+    const path = await file("next.yaml", login("3/h"));
+    const observe = await run(["policy", "apply", path, "--rollout", "--observe", "400d", "--yes"]);
+    expect(observe.code).not.toBe(0);
+    expect(observe.err).toContain("--observe: ");
+    for (const { err } of [long, observe]) expect(err).not.toMatch(/_ms/);
+    // A single problem is said once.
+    const unknown = await run(["override", "set", "user=u1", "nothing", "5/s", "--for", "1h", "--reason", "r"]);
+    expect(unknown).toMatchObject({ code: 1, err: "policy: is nothing, but no policy has that id\n" });
+  });
+
+  it("asks for a token where the server knows some, and does not say that it knows none", async () => {
+    const words = ["reset", "user=u1", "--server", daemon.url];
+    const none = await run(words, { env: { SLUICE_TOKEN: "" } });
+    expect(none).toMatchObject({ code: 2, out: "" });
+    expect(none.err).toMatch(/needs a token of role operator.*SLUICE_TOKEN.*--token-file/);
+    expect(none.err).not.toContain("knows no tokens");
+    const path = await file("token", `${token}\n`);
+    expect((await run([...words, "--token-file", path], { env: { SLUICE_TOKEN: "" } })).code).toBe(0);
+    expect((await run(["check", "user=u1", "--server", daemon.url], { env: { SLUICE_TOKEN: "" } })).code).toBe(0);
+  });
+});
+
+describe("sluice policy diff of a file with subjects", () => {
+  it("differs where they do, and names them", async () => {
+    const subjects =
+      "subjects:\n  - { user: u1, tier: gold }\n  - { user: u2, limits: [{ policy: search, windows: [5/s] }] }\n";
+    const path = await file("subjects.yaml", `${login("2/h")}${search}${subjects}`);
+    await apply(login("2/h") + search);
+    const before = await run(["policy", "diff", path]);
+    expect(before).toMatchObject({ code: 1, err: "" });
+    expect(before.out).toMatch(/\nsubjects: 2 to create \(user=u1, user=u2\), 0 to change, 0 to delete\n$/);
+    expect((await run(["policy", "apply", path, "--yes"])).code).toBe(0);
+    expect(await json("policy", "diff", path)).toMatchObject({ same: true, subjects: { create: [], change: [] } });
+    await run(["tier", "set", "user=u1", "silver", "--yes"]);
+    await run(["tier", "set", "user=u3", "gold"]);
+    expect((await run(["policy", "diff", path])).out).toContain("1 to change (user=u1), 0 to delete");
+    const all = await run(["policy", "diff", path, "--replace", "--json"]);
+    expect(all.code).toBe(1);
+    expect(JSON.parse(all.out)).toMatchObject({ same: false, subjects: { change: ["user=u1"], delete: ["user=u3"] } });
+  });
+});
+
+describe("what changes nothing for a subject", () => {
+  const orders = `  - id: orders
+    match: { endpoint: /v1/orders }
+    limits: [{ name: own, by: [user], windows: [10/s burst 20], tiers: { gold: { windows: [100/s] } } }]
+    on_failure: open
+`;
+  const until = ["--for", "1h", "--reason", "r"];
+
+  it.each([
+    [
+      ["override", "set", "user=u1", "login", "5/s", ...until],
+      /policy: changes nothing: policy login does not count by user; its limits count by ip\n/,
+    ],
+    [
+      ["override", "set", "user=u1", "default", "5/s", ...until],
+      /policy default does not count by user; its limits count by subject\n/,
+    ],
+    [
+      ["tier", "set", "user=u1", "gould"],
+      /tier: changes nothing: no policy has windows for the tier gould; policies have the tiers gold\n/,
+    ],
+    [
+      ["tier", "set", "ip=203.0.113.7", "gold"],
+      /tier: .*no limit that counts by ip has windows for the tier gold; those that have are in orders \(by user\)\n/,
+    ],
+  ])("is warned of, and refused with --strict: %j", async (words, warning) => {
+    await apply(login("2/h") + orders);
+    const strict = await run([...words, "--strict"]);
+    expect(strict).toMatchObject({ code: 1, out: "" });
+    expect(strict.err).toMatch(warning);
+    expect(strict.err).toMatch(/\nnothing was done, because --strict refuses what is warned of\n$/);
+    expect(await json("subject", words[2]!)).toMatchObject({ version: 0 });
+    const { code, err } = await run(words);
+    expect(code).toBe(0);
+    expect(err).toMatch(warning);
+    // Other clients of the API see the same.
+    const again = await run([...words, "--json", "--yes"]);
+    expect(JSON.parse(again.out)).toMatchObject({ warnings: [{ message: expect.stringMatching(/^changes nothing/) }] });
+  });
+
+  it("is not warned of where it has an effect, and an override shows which windows it replaces", async () => {
+    await apply(login("2/h") + orders);
+    expect(await run(["tier", "set", "user=u1", "gold", "--strict"])).toMatchObject({ code: 0, err: "" });
+    const first = await run(["override", "set", "user=u1", "orders", "7/s", "--strict", ...until]);
+    expect(first).toMatchObject({ code: 0, err: "" });
+    expect(first.out).toMatch(/\n {2}orders \/ own: in place of 100\/s, from tier gold\n$/);
+    const second = await run(["override", "set", "user=u2", "orders", "7/s", "--json", ...until]);
+    expect(JSON.parse(second.out)).toMatchObject({
+      warnings: [],
+      in_place_of: [
+        { policy: "orders", limit: "own", windows: [{ limit: 10, burst: 20 }], source: { kind: "policy" } },
+      ],
+    });
+    const third = await run(["override", "set", "user=u2", "orders", "9/s", "--yes", ...until]);
+    expect(third.out).toMatch(/orders \/ own: in place of 7\/s, from an override that ends in /);
+  });
+});
+
+describe("sluice subject reset", () => {
+  const orders = `  - id: orders
+    match: { endpoint: /v1/orders }
+    limits: [{ name: own, by: [user], windows: [1/h] }, { name: both, by: [tenant, user], windows: [1/h], missing: deny }]
+    on_failure: open
+`;
+
+  it("resets every counter of a subject, those of policies for an endpoint too, and lists them", async () => {
+    await apply(login("1/h") + search, "--wait");
+    const request = { endpoint: "/login", ip: "203.0.113.7" };
+    expect(await deny(request, 2)).toBe(true);
+    const dry = await run(["subject", "reset", "ip=203.0.113.7", "--dry-run"]);
+    expect(dry).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/would be reset.*\n {2}login \/ ip\n[\s\S]*Dry run/),
+    });
+    expect(await deny(request, 1)).toBe(true);
+    expect(await run(["subject", "reset", "ip=203.0.113.7", "--why", "ticket 7", "--wait"])).toMatchObject({
+      code: 0,
+      out: "ip=203.0.113.7: reset, with blocks lifted:\n  login / ip\n  default / subject\n",
+    });
+    expect(await deny(request, 1)).toBe(false);
+    expect(await json("audit", "--action", "subject.reset")).toMatchObject({
+      records: [{ target: "ip:203.0.113.7", outcome: "done", why: "ticket 7", generation: expect.any(Number) }],
+    });
+  });
+
+  it("says which limits need more dimensions, and takes them", async () => {
+    await apply(`${login("1/h")}${orders}`, "--wait");
+    const request = { endpoint: "/v1/orders", user: "u1", tenant: "acme" };
+    expect(await deny(request, 2)).toBe(true);
+    const some = await run(["subject", "reset", "user=u1", "--policy", "orders"]);
+    expect(some).toMatchObject({ code: 0, out: expect.stringMatching(/:\n {2}orders \/ own\n$/) });
+    expect(some.err).toBe("orders/both counts by tenant and user, and was left as it is; add tenant=… to reset it.\n");
+    expect(await deny(request, 1)).toBe(true);
+    const all = await json<{ limits: string[]; skipped: string[] }>("subject", "reset", "user=u1", "tenant=acme");
+    expect(all).toMatchObject({ limits: ["orders/own", "orders/both", "default/subject"], skipped: [] });
+    expect(await deny(request, 1)).toBe(false);
+  });
+
+  it("ends with 1 where nothing was reset, and is for operators", async () => {
+    await apply(login("1/h"));
+    expect(await run(["subject", "reset", "device=d1"])).toMatchObject({
+      code: 1,
+      out: "Nothing was reset: no limit counts by device=d1 alone.\n",
+    });
+    expect((await run(["subject", "reset", "user=u1", "--policy", "login"])).code).toBe(1);
+    const viewer = await json<{ token: { token: string } }>("token", "make", "--name", "v", "--role", "viewer");
+    const env = { SLUICE_TOKEN: viewer.token.token };
+    expect(await run(["subject", "reset", "user=u1"], { env })).toMatchObject({ code: 3, out: "" });
   });
 });
 
@@ -557,7 +795,8 @@ describe("sluice kill-switch", () => {
     });
     expect(await deny({ user: "u1" }, 1)).toBe(true);
     expect(await json("kill-switch", "status")).toMatchObject({ mode: "closed", reason: "attack", author: "admin" });
-    expect((await run(["kill-switch", "off", "--yes", "--wait"])).out).toContain("is off");
+    expect((await run(["kill-switch", "off", "--yes", "--wait"])).out).toContain("is off; policies decide");
+    expect((await run(["kill-switch", "off"])).out).toContain("is off already; nothing changed");
     expect(await deny({ user: "u1" }, 1)).toBe(false);
   });
 
@@ -678,7 +917,18 @@ describe("sluice audit and nodes", () => {
       .poll(async () => (await run(["audit", "--outcome", "refused"])).out)
       .toMatch(/look \(viewer\) +127\.0\.0\.1 +kill_switch\.on +refused/);
     expect((await run(["audit", "--outcome", "maybe"])).code).toBe(2);
-    expect((await run(["audit", "--actor", "nobody"])).out).toBe("There is nothing like that in the audit.\n");
+    expect(await run(["audit", "--kind", "polcy"])).toEqual({
+      code: 2,
+      out: "",
+      err: expect.stringMatching(/^--kind is "polcy"; it should be policy, rollout, .* or server\n$/),
+    });
+    expect(await run(["audit", "--action", "put"])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(
+        /^--action is "put"; it should be a kind and what was done to it, such as policy\.put/,
+      ),
+    });
+    expect((await run(["audit", "--actor", "nobody"])).out).toBe("The audit has no such records.\n");
   });
 
   it("tell of a node that is behind, and waiting for it ends", async () => {

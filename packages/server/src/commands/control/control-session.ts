@@ -1,17 +1,15 @@
-import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isInTheClear } from "../ask-server.ts";
-import { CommandError, type Terminal } from "../terminal.ts";
+import { type AskingOptions, type Environment, findCa, findToken } from "../find-token.ts";
+import type { Terminal } from "../terminal.ts";
 import { AdminApi } from "./admin-api.ts";
 import { adminFlag, createAdminClient } from "./admin-client.ts";
 import { findFirstTokenFile } from "./find-first-token-file.ts";
 import { type Paint, paintFor } from "./paint.ts";
 
 /** What every command takes that asks a control plane. */
-export interface ControlOptions {
+export interface ControlOptions extends AskingOptions {
   readonly admin?: string;
-  readonly tokenFile?: string;
-  readonly json?: boolean;
 }
 
 /** What commands that ask a control plane work with. */
@@ -26,8 +24,6 @@ export interface ControlSession {
   sleep(ms: number): Promise<unknown>;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 const defaultAdmin = "http://127.0.0.1:8090";
 
 export async function openControlSession(
@@ -36,16 +32,21 @@ export async function openControlSession(
   terminal: Terminal,
 ): Promise<ControlSession> {
   const admin = options.admin ?? (env.SLUICE_ADMIN_URL || defaultAdmin);
+  const flag = options.admin === undefined ? { ...adminFlag, name: "SLUICE_ADMIN_URL" } : adminFlag;
+  const clear = isInTheClear(admin, flag);
   const { token, source } = await findToken(options, env);
-  if (token !== undefined && isInTheClear(admin, adminFlag))
+  const ca = await findCa(options, env, admin);
+  if (token !== undefined && clear)
     terminal.stderr.write(
-      `The token travels in the clear to ${admin}, and others can read it on the way; use https:// instead.\n`,
+      `The token in ${source} travels in the clear to ${admin}, and others can read it on the way; use https:// instead.\n`,
     );
   const tokenHint = token === undefined ? await findFirstTokenFile(env) : undefined;
   const client = createAdminClient({
     admin,
+    flag,
     token,
     tokenSource: source,
+    ca,
     tokenHint:
       tokenHint === undefined
         ? undefined
@@ -61,16 +62,4 @@ export async function openControlSession(
     nowMs: Date.now,
     sleep,
   };
-}
-
-/** Tokens have no place on a command line, which everybody on the machine can read. */
-export async function findToken(
-  { tokenFile }: ControlOptions,
-  env: Environment,
-): Promise<{ readonly token: string | undefined; readonly source: string }> {
-  if (tokenFile === undefined) return { token: env.SLUICE_TOKEN || undefined, source: "SLUICE_TOKEN" };
-  const text = await readFile(tokenFile, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new CommandError(`the token in ${tokenFile} cannot be read: ${error.code ?? error.message}`);
-  });
-  return { token: text.trim(), source: tokenFile };
 }

@@ -1,3 +1,4 @@
+import { killSwitchBounds } from "../../control/control-kill-switch.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { KillSwitchBody } from "./admin-bodies.ts";
 import { type ChangeFlags, demandReason, nothingDone, settleChange } from "./change-flags.ts";
@@ -33,7 +34,7 @@ export async function killSwitchOn(
     throw new CommandError(
       `${JSON.stringify(mode)} is neither open nor closed; open allows every request, closed denies every request`,
     );
-  const forMs = parseWhile("--for", options.for);
+  const forMs = parseWhile("--for", options.for, killSwitchBounds);
   const wish = { why: demandReason(options) };
   const tried = await api.killSwitchOn(mode, forMs, { ...wish, dryRun: true });
   if (options.dryRun === true) {
@@ -64,7 +65,8 @@ export async function killSwitchOff(options: KillSwitchOffOptions, session: Cont
   if (!(await confirm({ question, yes: harmless }, terminal))) return 1;
   const done = await api.killSwitchOff({ why: options.why, dryRun: options.dryRun });
   if (!json) {
-    terminal.stdout.write(renderKillSwitch(done.kill_switch, nowMs(), paint));
+    if (before.mode === "off") terminal.stdout.write("The kill switch is off already; nothing changed.\n");
+    else terminal.stdout.write(renderKillSwitch(done.kill_switch, nowMs(), paint));
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);
@@ -73,12 +75,12 @@ export async function killSwitchOff(options: KillSwitchOffOptions, session: Cont
 }
 
 const effects = {
-  open: "EVERY REQUEST WILL BE ALLOWED: nobody is limited",
-  closed: "EVERY REQUEST WILL BE DENIED: everybody is locked out",
+  open: "EVERY REQUEST WILL BE ALLOWED: no limit applies",
+  closed: "EVERY REQUEST WILL BE DENIED: all clients are locked out",
 } as const;
 
 const states = {
-  open: "KILL SWITCH OPEN: every request is allowed, nobody is limited",
+  open: "KILL SWITCH OPEN: every request is allowed, no limit applies",
   closed: "KILL SWITCH CLOSED: every request is denied",
 } as const;
 
@@ -86,7 +88,7 @@ export function renderKillSwitch(state: KillSwitchBody, nowMs: number, paint: Pa
   if (state.mode === "off") return `${paint.good("The kill switch is off; policies decide.")}\n`;
   const { mode, since_ms: sinceMs = nowMs, until_ms: untilMs = nowMs, reason = "", author = "" } = state;
   const fields = renderFields([
-    ["until", `${renderInstant(untilMs)} (${renderMoment(untilMs, nowMs)}), then policies decide again by themselves`],
+    ["until", `${renderInstant(untilMs)} (${renderMoment(untilMs, nowMs)}), then policies decide again`],
     ["since", `${renderInstant(sinceMs)} (${renderMoment(sinceMs, nowMs)}), by ${author}`],
     ["reason", reason],
     ["to end", "sluice kill-switch off"],

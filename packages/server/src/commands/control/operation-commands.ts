@@ -1,4 +1,6 @@
 import type { Command } from "commander";
+import { auditKinds } from "../../control/audit-kinds.ts";
+import { CommandError } from "../terminal.ts";
 import { type AuditOptions, showAudit } from "./audit.ts";
 import { changeCommand, controlCommand, type RunOnControlPlane, withExamples } from "./control-command.ts";
 import type { ControlOptions } from "./control-session.ts";
@@ -18,34 +20,54 @@ import {
   overrideList,
   overrideSet,
 } from "./overrides.ts";
-import { showSubject, type TierOptions, tierGet, tierSet } from "./subjects.ts";
+import { resetSubject, type SubjectResetOptions, showSubject, type TierOptions, tierGet, tierSet } from "./subjects.ts";
 
 /** Commands of those who run a service: subjects, the kill switch, the audit, nodes. */
 export function addOperationCommands(program: Command, run: RunOnControlPlane): void {
-  addOverrides(program.command("override").description("Give single subjects other limits, for a while."), run);
+  addOverrides(
+    program.command("override").description("Give single subjects other limits, for a limited time or for good."),
+    run,
+  );
   addTiers(program.command("tier").description("Work with the tiers of subjects."), run);
   addKillSwitch(
-    program.command("kill-switch").description("Allow or deny every request, everywhere, for a while."),
+    program.command("kill-switch").description("Allow or deny every request on every node, for a limited time."),
     run,
   );
 
-  withExamples(
-    controlCommand(
-      program,
-      "subject <subject>",
-      "Tell which limits hold for somebody, and where each number comes from.",
-    ),
-    "",
-    "sluice subject user=u1",
-  ).action((word: string, options: ControlOptions) => run(options, (session) => showSubject(word, session)));
+  const subject = controlCommand(
+    program,
+    "subject [subject]",
+    "Show which limits apply to a subject, and where each number comes from; or reset its counters.",
+  );
+  withExamples(subject, "", "sluice subject user=u1", "sluice subject reset user=u1").action(
+    (word: string | undefined, options: ControlOptions) => {
+      if (word === undefined) throw new CommandError("name a subject such as user=u1: sluice subject user=u1");
+      return run(options, (session) => showSubject(word, session));
+    },
+  );
 
   withExamples(
-    controlCommand(program, "audit", "Tell who changed what, or was refused, newest first.")
-      .option("--kind <kind>", "only what was done to this: policy, subject, token, kill_switch, …")
+    changeCommand(
+      subject,
+      "reset <subject> [dimension...]",
+      "Reset every counter of a subject, on every node, and lift its blocks.",
+      { asks: false },
+    ).option("--policy <id>", "only the counters of this policy"),
+    `Resets the counters of each limit that counts by the subject, whichever endpoints its policy is for, and lists them. A limit that
+counts by other dimensions as well needs their values too. Exit code 1 where nothing was reset. Tier and overrides stay.`,
+    "sluice subject reset ip=203.0.113.7",
+    'sluice subject reset user=u1 tenant=acme --policy orders --why "ticket 4711"',
+  ).action((word: string, more: string[], options: SubjectResetOptions) =>
+    run(options, (session) => resetSubject(word, more, options, session)),
+  );
+
+  withExamples(
+    controlCommand(program, "audit", "Show who changed what, or was refused, newest first.")
+      .option("--kind <kind>", `only what was done to this: ${auditKinds.join(", ")}`)
       .option("--target <target>", "only what was done to this one: a policy's id, user=u1, …")
       .option("--actor <name>", "only what was done with the token of this name")
       .option("--action <action>", "only this: policy.put, kill_switch.on, …")
-      .option("--outcome <outcome>", "only what was done, or refused")
+      .option("--outcome <outcome>", "only what was: done or refused")
       .option("--since <when>", "not before: how long ago, or a date")
       .option("--until <when>", "before: how long ago, or a date")
       .option("--limit <number>", "most records (default 50)")
@@ -68,10 +90,11 @@ function addOverrides(override: Command, run: RunOnControlPlane): void {
     changeCommand(override, "set <subject> <policy> <window...>", "Give a subject other windows, until they end.", {
       why: "reason",
     })
-      .option("--for <while>", "how long, such as 2h")
+      .option("--for <duration>", "how long, such as 2h")
       .option("--until <moment>", "until when, such as 2030-01-31T12:00:00Z")
-      .option("--for-good", "without an end: a limit of its own")
-      .option("--limit <name>", "only for this limit of the policy"),
+      .option("--for-good", "without an end")
+      .option("--limit <name>", "only for this limit of the policy")
+      .option("--strict", "refuse what would change nothing, in place of a warning"),
     "In place of what the subject had for the same policy and limit. Where that is something else, it asks first.",
     'sluice override set user=u1 orders.read "100/s burst 200" --for 2h --reason "load test"',
   ).action((subject: string, policy: string, windows: string[], options: OverrideSetOptions) =>
@@ -91,10 +114,11 @@ function addOverrides(override: Command, run: RunOnControlPlane): void {
   );
 
   withExamples(
-    changeCommand(override, "delete <subject> <policy>", "Give a subject the limits of everybody again.").option(
-      "--limit <name>",
-      "what it has for this limit of the policy",
-    ),
+    changeCommand(
+      override,
+      "delete <subject> <policy>",
+      "Give a subject the limits of its policy or tier again.",
+    ).option("--limit <name>", "what it has for this limit of the policy"),
     "",
     "sluice override delete user=u1 orders.read",
   ).action((subject: string, policy: string, options: OverrideDeleteOptions) =>
@@ -104,19 +128,23 @@ function addOverrides(override: Command, run: RunOnControlPlane): void {
 
 function addTiers(tier: Command, run: RunOnControlPlane): void {
   withExamples(
-    changeCommand(tier, "set <subject> <tier>", "Give a subject a tier, which policies may have other windows for."),
+    changeCommand(
+      tier,
+      "set <subject> <tier>",
+      "Give a subject a tier, which policies may have other windows for.",
+    ).option("--strict", "refuse a tier that changes nothing, in place of a warning"),
     "Where the subject has another one, it asks first.",
     'sluice tier set user=u1 premium --why "upgraded"',
   ).action((subject: string, name: string, options: TierOptions) =>
     run(options, (session) => tierSet(subject, name, options, session)),
   );
 
-  withExamples(controlCommand(tier, "get <subject>", "Tell a subject's tier."), "", "sluice tier get user=u1").action(
+  withExamples(controlCommand(tier, "get <subject>", "Show a subject's tier."), "", "sluice tier get user=u1").action(
     (subject: string, options: ControlOptions) => run(options, (session) => tierGet(subject, session)),
   );
 
   withExamples(
-    changeCommand(tier, "clear <subject>", "Take a subject's tier away."),
+    changeCommand(tier, "clear <subject>", "Remove a subject's tier."),
     "",
     "sluice tier clear user=u1",
   ).action((subject: string, options: TierOptions) =>
@@ -128,7 +156,7 @@ function addKillSwitch(killSwitch: Command, run: RunOnControlPlane): void {
   withExamples(
     changeCommand(killSwitch, "on <mode>", "open: allow every request. closed: deny every request.", {
       why: "reason",
-    }).option("--for <while>", "how long, at most a day; then policies decide again by themselves", "1h"),
+    }).option("--for <duration>", "how long, at most a day; policies then decide again", "1h"),
     "In force on every node within a second. Asks for the mode to be typed, unless --yes.",
     'sluice kill-switch on open --for 30m --reason "limits are wrong since the release"',
     'sluice kill-switch on closed --for 10m --reason "attack" --yes --wait',
@@ -143,7 +171,7 @@ function addKillSwitch(killSwitch: Command, run: RunOnControlPlane): void {
   ).action((options: KillSwitchOffOptions) => run(options, (session) => killSwitchOff(options, session)));
 
   withExamples(
-    controlCommand(killSwitch, "status", "Tell whether it is on, until when, and why."),
+    controlCommand(killSwitch, "status", "Show whether it is on, until when, and why."),
     "",
     "sluice kill-switch status",
   ).action((options: ControlOptions) => run(options, killSwitchStatus));

@@ -1,7 +1,15 @@
 import { parseWindow, printable, SluiceError } from "sluice";
+import { maxOverrideMs } from "../../control/write-subject.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { SubjectBody, SubjectLimitBody } from "./admin-bodies.ts";
-import { type ChangeFlags, demandReason, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
+import type { SubjectBody, SubjectChangeBody, SubjectLimitBody } from "./admin-bodies.ts";
+import {
+  type ChangeFlags,
+  demandNoWarnings,
+  demandReason,
+  nothingDone,
+  settleChange,
+  tellWarnings,
+} from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import { withSubjectAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
@@ -9,6 +17,7 @@ import { parseSubject } from "./parse-subject.ts";
 import { parseUntil, parseWhile } from "./parse-time.ts";
 import { renderMoment } from "./render-moment.ts";
 import { renderTable } from "./render-table.ts";
+import { sourceText, windowText } from "./subjects.ts";
 import { nameOfLimit, tellEnd, tellOwnLimit } from "./tell-kept.ts";
 import { writeJson } from "./write-json.ts";
 
@@ -18,6 +27,7 @@ export interface OverrideSetOptions extends ControlOptions, ChangeFlags {
   readonly for?: string;
   readonly until?: string;
   readonly forGood?: boolean;
+  readonly strict?: boolean;
 }
 
 /** `sluice override set`: other windows for one subject, until they end. */
@@ -35,6 +45,8 @@ export async function overrideSet(
   const why = demandReason(options);
   const { version, limits } = await api.subject(subject);
   const limit = { policy, limit: options.limit, windows, until_ms: untilMs };
+  const wish = { why, expected: version, dryRun: options.dryRun };
+  await demandNoWarnings(options, () => api.setLimit(subject, limit, { ...wish, dryRun: true }), session);
   const before = limits.find((one) => takesThePlaceOf(limit, one));
   const was = before && tellOwnLimit(before, nowMs());
   const now = `${windows.join(", ")} in ${nameOfLimit(limit)}, ${tellEnd(untilMs, nowMs())}`;
@@ -42,19 +54,28 @@ export async function overrideSet(
   const harmless = before === undefined || same || options.dryRun === true;
   const question = printable(`${word} has ${was}. Give it ${now} instead?`);
   if (!(await confirm({ question, yes: harmless || options.yes === true }, terminal))) return 1;
-  const wish = { why, expected: version, dryRun: options.dryRun };
   const done = await api.setLimit(subject, limit, wish).catch((error: unknown) => {
     throw withSubjectAdvice(error, word, nowMs());
   });
   tellWarnings(done, session);
   if (!json) {
     const told = was === undefined ? "" : ` (before, it had ${was})`;
-    terminal.stdout.write(`${printable(`${word} has ${now}${told}`)}.\n`);
+    terminal.stdout.write(`${printable(`${word} has ${now}${told}`)}.\n${renderInPlaceOf(done, nowMs())}`);
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);
   if (json) writeJson(session, done);
   return exitCode;
+}
+
+/** Which windows no longer hold for the subject, of each limit that is replaced. */
+function renderInPlaceOf({ in_place_of: limits = [] }: SubjectChangeBody, nowMs: number): string {
+  return limits
+    .map((one) => {
+      const windows = one.windows.map(windowText).join(", ");
+      return `  ${printable(`${one.policy} / ${one.limit}: in place of ${windows}, from ${sourceText(one, nowMs)}`)}\n`;
+    })
+    .join("");
 }
 
 /** An override and a limit for good stand beside each other. */
@@ -71,8 +92,14 @@ function readEnd({ for: while_, until, forGood }: OverrideSetOptions, nowMs: num
   const given = [while_, until, forGood].filter((one) => one !== undefined);
   if (given.length !== 1)
     throw new CommandError("say when it ends: --for 2h, --until 2030-01-31, or --for-good for one that does not");
-  if (while_ !== undefined) return nowMs + parseWhile("--for", while_);
-  return until === undefined ? undefined : parseUntil("--until", until, nowMs);
+  if (while_ !== undefined) return nowMs + parseWhile("--for", while_, { leastMs: 1_000, mostMs: maxOverrideMs });
+  if (until === undefined) return undefined;
+  const untilMs = parseUntil("--until", until, nowMs);
+  if (untilMs > nowMs + maxOverrideMs)
+    throw new CommandError(
+      `--until is ${JSON.stringify(until)}; an override ends within a year. For one that does not end, say --for-good`,
+    );
+  return untilMs;
 }
 
 function checkWindow(window: string): void {
@@ -119,7 +146,7 @@ export function renderOverrides(subjects: readonly SubjectBody[], nowMs: number,
       limit.reason,
     ]),
   );
-  if (rows.length === 0) return "There is no override, and no limit of a subject's own.\n";
+  if (rows.length === 0) return "There are no overrides.\n";
   return renderTable(
     [
       { title: "subject", flexible: true },
@@ -154,7 +181,7 @@ export async function overrideDelete(
   if (found === undefined) {
     const known = limits.map(nameOfLimit).join(", ");
     throw new CommandError(
-      `${word} has no limit of its own in ${nameOfLimit({ policy, limit: options.limit })}` +
+      `${word} has no override in ${nameOfLimit({ policy, limit: options.limit })}` +
         (known === "" ? "" : `; it has some in ${known} (--limit names one)`),
       1,
     );
@@ -168,8 +195,7 @@ export async function overrideDelete(
   });
   if (!json) {
     const other = both.find((one) => one !== found);
-    const again =
-      other === undefined ? `the limits of everybody in ${nameOfLimit(found)}` : tellOwnLimit(other, nowMs());
+    const again = other === undefined ? `the usual limits in ${nameOfLimit(found)}` : tellOwnLimit(other, nowMs());
     terminal.stdout.write(
       `${printable(`${word} has ${again} again (before, it had ${tellOwnLimit(found, nowMs())})`)}.\n`,
     );

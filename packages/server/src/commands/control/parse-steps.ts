@@ -33,6 +33,6 @@ function readHold(text: string | undefined, otherwise: number): number {
 
 function wrong(text: string, why: string): CommandError {
   return new CommandError(
-    `--rollout is ${JSON.stringify(text)}: ${why}. Write steps such as 1%:10m,10%:10m,100%; a step before the last without a while waits for --advance`,
+    `--rollout is ${JSON.stringify(text)}: ${why}. Write steps such as 1%:10m,10%:10m,100%; a step without a duration, other than the last, waits for --advance`,
   );
 }

@@ -1,13 +1,22 @@
-import { parseDuration } from "sluice";
+import { parseDuration, renderDuration } from "sluice";
 import { parseMoment } from "../../access/parse-moment.ts";
 import { CommandError } from "../terminal.ts";
 
+export interface DurationBounds {
+  readonly leastMs: number;
+  readonly mostMs: number;
+}
+
 /** `90s`, `2h`, `7d` in milliseconds. */
-export function parseWhile(flag: string, text: string): number {
+export function parseWhile(flag: string, text: string, bounds?: DurationBounds): number {
   // A unit alone is one of it in a policy file; on a command line it is a slip.
   const ms = /^\d/.test(text) ? tryDuration(text) : undefined;
   if (ms === undefined || ms <= 0)
-    throw new CommandError(`${flag} is ${JSON.stringify(text)}; it should be a while such as 90s, 2h or 7d`);
+    throw new CommandError(`${flag} is ${JSON.stringify(text)}; it should be a duration such as 90s, 2h or 7d`);
+  if (bounds !== undefined && (ms < bounds.leastMs || ms > bounds.mostMs))
+    throw new CommandError(
+      `${flag} is ${JSON.stringify(text)}; it should be from ${renderDuration(bounds.leastMs)} to ${renderDuration(bounds.mostMs)}`,
+    );
   return ms;
 }
 
@@ -16,7 +25,7 @@ export function parseUntil(flag: string, text: string, nowMs: number): number {
   const atMs = parseMoment(text) ?? (/^\d/.test(text) ? withNow(tryDuration(text), nowMs) : undefined);
   if (atMs === undefined || atMs <= nowMs)
     throw new CommandError(
-      `${flag} is ${JSON.stringify(text)}; it should be a while such as 90d, or a date to come such as 2030-01-31 or 2030-01-31T12:00:00Z`,
+      `${flag} is ${JSON.stringify(text)}; it should be a duration such as 90d, or a date to come such as 2030-01-31 or 2030-01-31T12:00:00Z`,
     );
   return atMs;
 }

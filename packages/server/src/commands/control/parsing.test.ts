@@ -65,6 +65,13 @@ describe("steps of a rollout", () => {
     expect(() => parseRolloutWish({ shadow: true }, nowMs)).toThrow("--shadow says how a rollout goes; add --rollout");
     expect(() => parseRolloutWish({ expectMoreDenials: true }, nowMs)).toThrow("--expect-more-denials");
   });
+
+  it("refuse to observe for less than a comparison needs, but for nothing at all", () => {
+    expect(parseRolloutWish({ rollout: true, observe: "5m" }, nowMs)).toEqual({ observe_for_ms: 5 * minuteMs });
+    expect(() => parseRolloutWish({ rollout: true, observe: "1m" }, nowMs)).toThrow(
+      '--observe is "1m": too short to compare the first step with. Write 5m or more, or 0',
+    );
+  });
 });
 
 describe("times on a command line", () => {

@@ -1,5 +1,5 @@
 import { printable } from "sluice";
-import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
+import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type {
   ChangeBody,
@@ -7,6 +7,7 @@ import type {
   ImportReportBody,
   JsonObject,
   PolicyBody,
+  RolloutBody,
   RolloutWishBody,
   WarningBody,
 } from "./admin-bodies.ts";
@@ -19,6 +20,7 @@ import { changedLines } from "./diff-lines.ts";
 import { type PlannedChange, planPolicies } from "./plan-policies.ts";
 import { checkTogether, type PolicyDocuments, readPolicyDocuments, renderPolicyFile } from "./read-policy-documents.ts";
 import { renderPlan } from "./render-plan.ts";
+import { renderPlannedRollout } from "./render-rollout.ts";
 import { parseRolloutWish, type RolloutFlags } from "./rollout-wish.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 import { writeJson } from "./write-json.ts";
@@ -48,8 +50,8 @@ interface Applied {
   readonly generation: number | undefined;
   readonly warnings: readonly WarningBody[];
   readonly subjects: ImportReportBody["subjects"];
-  /** Ids of rollouts that began. */
-  readonly rollouts: readonly string[];
+  /** Rollouts that began, or would. */
+  readonly rollouts: readonly RolloutBody[];
 }
 
 /** `sluice policy apply`: makes the policy store hold what a policy file says. */
@@ -67,7 +69,10 @@ export async function policyApply(path: string, options: ApplyOptions, session: 
   const own = checkTogether(plan.documents, plan.replace ? new Map() : storedById);
   const write = await chooseWay(plan, options, session);
   const tried = await write(true);
-  if (!json) terminal.stdout.write(renderPlan(plan.all, paint, width, mostShown) + subjectsText(plan, tried));
+  if (!json) {
+    const rollouts = tried.rollouts.map((one) => renderPlannedRollout(one, session.nowMs())).join("");
+    terminal.stdout.write(renderPlan(plan.all, paint, width, mostShown) + subjectsText(plan, tried) + rollouts);
+  }
   for (const problem of own) terminal.stderr.write(`warning: ${printable(renderPolicyProblem(problem))}\n`);
   // Of what is wrong with the file itself, its own places are told already.
   const more = tried.warnings.filter(({ message }) => !own.some((problem) => problem.message === message));
@@ -81,9 +86,7 @@ export async function policyApply(path: string, options: ApplyOptions, session: 
   }
   const question = `Apply this to ${session.api.where}?`;
   if (path === "-" && options.yes !== true)
-    throw new CommandError(
-      "policies are read from the input, so nobody can be asked there; add --yes, or --dry-run to look",
-    );
+    throw new CommandError("policies are read from stdin, so it cannot ask you there; add --yes, or --dry-run to look");
   if (!(await confirm({ question, yes: options.yes === true }, terminal))) return 1;
 
   const applied = await write(false);
@@ -164,7 +167,7 @@ async function writeTogether(
   } catch (error) {
     if (error instanceof AdminRefusal && error.body.code === "version_conflict")
       throw new AdminRefusal(
-        "somebody else changed the policy store meanwhile, and nothing was overwritten. Run the command again to see what would change now; sluice audit --since 5m tells who it was.",
+        "another command changed the policy store meanwhile, and nothing was overwritten. Run the command again to see what would change now; sluice audit --since 5m shows who it was.",
         error.exitCode,
         error.body,
       );
@@ -180,7 +183,7 @@ async function writeOneByOne(
 ): Promise<Applied> {
   const done: string[] = [];
   const warnings: WarningBody[] = [];
-  const rollouts: string[] = [];
+  const rollouts: RolloutBody[] = [];
   let generation: number | undefined;
   for (const { id, document, version } of changes) {
     const wish = { dryRun, why, expected: version };
@@ -192,7 +195,7 @@ async function writeOneByOne(
       warnings.push(...(answer.warnings ?? []));
       generation = answer.generation ?? generation;
       const begun = answer.policy?.rollout;
-      if (begun !== undefined) rollouts.push(begun.id);
+      if (begun !== undefined) rollouts.push(begun);
       done.push(id);
     } catch (error) {
       if (!dryRun && done.length > 0)
@@ -202,7 +205,7 @@ async function writeOneByOne(
       throw withAdvice(error, id, version);
     }
   }
-  return { generation, warnings, subjects: noSubjects, rollouts: dryRun ? [] : rollouts };
+  return { generation, warnings, subjects: noSubjects, rollouts };
 }
 
 const noSubjects: Applied["subjects"] = {
@@ -234,7 +237,7 @@ function subjectLines(sign: string, { count, first }: CountedSubjectsBody): read
 }
 
 function renderApplied({ generation, rollouts }: Applied): string {
-  const begun = rollouts.map((id) => `Rollout ${id} begins; follow it with: sluice policy rollout ${id} --wait\n`);
+  const begun = rollouts.map(({ id }) => `Rollout ${id} begins; follow it with: sluice policy rollout ${id} --wait\n`);
   return `Applied${generation === undefined ? "" : `, as generation ${generation}`}.\n${begun.join("")}`;
 }
 
@@ -242,14 +245,22 @@ async function settle(applied: Applied, options: ApplyOptions, session: ControlS
   if (options.wait !== true) return 0;
   if (applied.rollouts.length === 0) return settleChange(applied, options, session);
   let worst: ExitCode = 0;
-  for (const id of applied.rollouts) {
+  for (const { id } of applied.rollouts) {
     const { exitCode } = await waitForRollout(id, timeoutOf(options), session);
     if (exitCode > worst) worst = exitCode;
   }
   return worst;
 }
 
+/** What a rollout would do. It has no id, because it does not begin. */
+function plannedRollout(rollout: RolloutBody): JsonObject {
+  const { policy, from_version, to_version, by, shadow, starts_ms, observe_for_ms, steps, expect_more_denials } =
+    rollout;
+  return { policy, from_version, to_version, by, shadow, starts_ms, observe_for_ms, steps, expect_more_denials };
+}
+
 function renderJson({ all, generation: seen }: Plan, applied: Applied | undefined, { dryRun }: ChangeFlags): unknown {
+  const rollouts = applied?.rollouts ?? [];
   return {
     dry_run: dryRun === true,
     applied: dryRun !== true && applied !== undefined,
@@ -261,7 +272,8 @@ function renderJson({ all, generation: seen }: Plan, applied: Applied | undefine
       diff: changedLines(lines),
     })),
     subjects: applied?.subjects ?? noSubjects,
-    rollouts: applied?.rollouts ?? [],
+    rollouts: dryRun === true ? [] : rollouts.map(({ id }) => id),
+    ...(dryRun === true && { planned_rollouts: rollouts.map(plannedRollout) }),
     warnings: applied?.warnings ?? [],
   };
 }

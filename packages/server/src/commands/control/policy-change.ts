@@ -1,5 +1,6 @@
 import { printable } from "sluice";
 import type { ExitCode } from "../terminal.ts";
+import type { PolicyBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone, settleChange, tellWarnings, timeoutOf } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
@@ -7,6 +8,7 @@ import { withAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseVersion } from "./parse-version.ts";
 import { renderDiff } from "./render-plan.ts";
+import { renderPlannedRollout } from "./render-rollout.ts";
 import { parseRolloutWish, type RolloutFlags } from "./rollout-wish.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 import { writeJson } from "./write-json.ts";
@@ -31,6 +33,11 @@ export async function policyRevert(
       throw withAdvice(error, id, current);
     });
   const tried = await revert(true);
+  if (tried.policy.version === current) {
+    if (json) writeJson(session, tried);
+    else terminal.stdout.write(`${printable(tellUnchanged(id, version, tried.policy))}\n`);
+    return 1;
+  }
   if (!json && current > 0) {
     const diff = await api.diff(id, current, version);
     terminal.stdout.write(
@@ -38,6 +45,8 @@ export async function policyRevert(
     );
     terminal.stdout.write(renderDiff(diff.text.split("\n").slice(0, -1), paint));
   }
+  const planned = tried.policy.rollout;
+  if (!json && planned !== undefined) terminal.stdout.write(renderPlannedRollout(planned, nowMs()));
   tellWarnings(tried, session);
   if (options.dryRun === true) {
     if (json) writeJson(session, tried);
@@ -53,8 +62,7 @@ export async function policyRevert(
       begun === undefined
         ? `is at version ${done.policy.version}`
         : `gets version ${begun.to_version} by rollout ${begun.id}`;
-    const unchanged = done.generation === undefined ? "; it said that already" : "";
-    terminal.stdout.write(`${printable(id)} ${what}${unchanged}.\n`);
+    terminal.stdout.write(`${printable(id)} ${what}.\n`);
   }
   const exitCode =
     begun !== undefined && options.wait === true
@@ -62,6 +70,15 @@ export async function policyRevert(
       : await settleChange(done, options, session);
   if (json) writeJson(session, done);
   return exitCode;
+}
+
+function tellUnchanged(id: string, version: number, { version: current, rollout }: PolicyBody): string {
+  const same = current === version ? " already" : `, which says the same as version ${version}`;
+  const underway =
+    rollout === undefined
+      ? ""
+      : ` Its rollout to version ${rollout.to_version} goes on; to end that: sluice policy rollout ${id} --roll-back`;
+  return `${id} is at version ${current}${same}: nothing was changed.${underway}`;
 }
 
 /** 0 where there is none: one that was deleted comes back by a revert. */

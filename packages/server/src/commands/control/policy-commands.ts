@@ -23,8 +23,8 @@ export function addPolicyCommands(policy: Command, run: RunOnControlPlane): void
   );
   withExamples(
     withRolloutOptions(apply),
-    `PATH is a policy file, a folder of them, or - for the input. Shows what would change, asks, and changes nothing that was
-changed by somebody else in between. Policies that the file does not name stay, unless --replace.
+    `PATH is a policy file, a folder of them, or - for stdin. Shows what would change, asks, and refuses to overwrite
+what another command changed in between. Policies that the file does not name stay, unless --replace.
 Several policies change together or not at all; with --rollout, and for editors, one by one.`,
     "sluice policy apply policies.yaml",
     "sluice policy apply policies.yaml --replace --dry-run",
@@ -77,7 +77,7 @@ Several policies change together or not at all; with --rollout, and for editors,
         "which one (sluice policy history)",
       ),
     ),
-    "A policy that was deleted comes back by it.",
+    "Also brings back a deleted policy. Exit code 1 if the policy says the same already.",
     'sluice policy revert login --to 3 --why "too strict"',
   ).action((id: string, options: PolicyRevertOptions) => run(options, (session) => policyRevert(id, options, session)));
 
@@ -88,15 +88,15 @@ Several policies change together or not at all; with --rollout, and for editors,
   ).action((id: string, options: PolicyDeleteOptions) => run(options, (session) => policyDelete(id, options, session)));
 
   withExamples(
-    changeCommand(policy, "rollout [id]", "List rollouts, show one with its figures, steer it, or wait for its end.")
+    changeCommand(policy, "rollout [id]", "List rollouts, show one with its metrics, steer it, or wait for its end.")
       .option("--all", "list those that have ended too")
       .option("--advance", "take the next step")
       .option("--pause", "stay where it is")
       .option("--resume", "go on")
-      .option("--finish", "to everybody, now")
-      .option("--roll-back", "back to the old version, for everybody"),
-    `ID is a policy's, or a rollout's own. --wait shows how far it is until it has ended and every node knows; the exit code is 1
-where it was rolled back, and 6 after --timeout.`,
+      .option("--finish", "apply it to all subjects, now")
+      .option("--roll-back", "return all subjects to the old version"),
+    `ID is a policy's, or a rollout's own. --wait shows its progress until it has ended and every node knows; the exit code is 1
+if it was rolled back, and 6 after --timeout.`,
     "sluice policy rollout",
     "sluice policy rollout login --wait --timeout 1h",
     'sluice policy rollout login --roll-back --why "support is flooded" --yes',
@@ -106,17 +106,17 @@ where it was rolled back, and 6 after --timeout.`,
 
   withExamples(
     controlCommand(policy, "export", "Print the whole configuration as a policy file, for Git."),
-    "apply --replace takes it up again.",
+    "Apply it again with sluice policy apply --replace.",
     "sluice policy export > policies.yaml",
   ).action((options: ControlOptions) => run(options, policyExport));
 }
 
 function withRolloutOptions(command: Command): Command {
   return command
-    .option("--rollout [steps]", "by steps, such as 1%:10m,10%:10m,100% (which they are where none are said)")
-    .option("--by <dimension>", "by whose value a subject is in or out, such as user")
-    .option("--shadow", "the old version decides, and what the new one would say is counted")
-    .option("--start <moment>", "not before then: a date, or a while from now")
-    .option("--observe <while>", "how long to watch the old version first")
-    .option("--expect-more-denials", "more denials are meant, and do not roll it back");
+    .option("--rollout [steps]", "by steps; if none are given, 1%:10m,10%:10m,100%")
+    .option("--by <dimension>", "the dimension whose values are split, such as user")
+    .option("--shadow", "the old version decides, and the decisions of the new one are counted")
+    .option("--start <moment>", "not before then: a date, or a duration from now")
+    .option("--observe <duration>", "how long to watch the old version first: at least 5m, or 0 (default 10m)")
+    .option("--expect-more-denials", "more denials are intended, and do not roll it back");
 }

@@ -1,10 +1,12 @@
 import { stat } from "node:fs/promises";
 import { printable } from "sluice";
+import { parse } from "yaml";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { changedLines } from "./diff-lines.ts";
 import { parseVersion } from "./parse-version.ts";
 import { planPolicies } from "./plan-policies.ts";
+import { planSubjects, renderSubjectPlan } from "./plan-subjects.ts";
 import { readPolicyDocuments } from "./read-policy-documents.ts";
 import { renderDiff, renderPlan } from "./render-plan.ts";
 import { writeJson } from "./write-json.ts";
@@ -25,13 +27,19 @@ export async function policyDiff(what: string, options: PolicyDiffOptions, sessi
 }
 
 async function diffFile(path: string, replace: boolean, session: ControlSession): Promise<ExitCode> {
-  const { api, terminal, json, paint, width } = session;
+  const { api, terminal, json, paint, width, nowMs } = session;
   const documents = await readPolicyDocuments(path, terminal);
   const plan = planPolicies(documents.policies, await api.policies(), replace);
-  const same = plan.every(({ action }) => action === "unchanged");
+  // The store is asked for its subjects only where they matter.
+  const comparesSubjects = documents.subjects.length > 0 || replace;
+  const stored = comparesSubjects ? readStoredSubjects(await api.export()) : [];
+  const subjects = planSubjects(documents.subjects, stored, replace, nowMs());
+  const sameSubjects = Object.values(subjects).every((names: readonly string[]) => names.length === 0);
+  const same = sameSubjects && plan.every(({ action }) => action === "unchanged");
   if (json)
     writeJson(session, {
       same,
+      subjects,
       plan: plan.map(({ id, action, version, lines }) => ({
         policy: id,
         action,
@@ -39,10 +47,17 @@ async function diffFile(path: string, replace: boolean, session: ControlSession)
         diff: changedLines(lines),
       })),
     });
-  else terminal.stdout.write(renderPlan(plan, paint, width));
-  if (documents.subjects.length > 0)
-    terminal.stderr.write("Subjects of the file are not compared here; sluice policy apply --dry-run does.\n");
+  else {
+    terminal.stdout.write(renderPlan(plan, paint, width));
+    if (comparesSubjects) terminal.stdout.write(`${printable(renderSubjectPlan(subjects))}\n`);
+  }
   return same ? 0 : 1;
+}
+
+/** Those in an export, which is a policy file. */
+function readStoredSubjects(text: string): readonly unknown[] {
+  const { subjects } = (parse(text) ?? {}) as { readonly subjects?: unknown };
+  return Array.isArray(subjects) ? subjects : [];
 }
 
 async function diffVersions(id: string, { from, to }: PolicyDiffOptions, session: ControlSession): Promise<ExitCode> {

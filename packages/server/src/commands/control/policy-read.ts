@@ -1,7 +1,7 @@
 import { printable } from "sluice";
 import { parse } from "yaml";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { JsonObject, PolicyBody, VersionBody } from "./admin-bodies.ts";
+import type { JsonObject, PolicyBody, RolloutStateBody, VersionBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseCount, parseVersion } from "./parse-version.ts";
 import { renderPolicyFile } from "./read-policy-documents.ts";
@@ -40,7 +40,7 @@ function renderHead(found: PolicyBody | VersionBody, id: string): string {
   const atMs = "changed_ms" in found ? found.changed_ms : found.at_ms;
   const why = found.why === "" ? "" : `: ${printable(found.why)}`;
   const head = [`# ${id}, version ${found.version}, by ${printable(found.author)} at ${renderInstant(atMs)}${why}`];
-  if ("rollout" in found && found.rollout !== undefined)
+  if ("changed_ms" in found && found.rollout !== undefined)
     head.push(`# Version ${found.rollout.to_version} is on its way to ${found.rollout.percent} % of subjects.`);
   if ("overridden_by" in found && found.overridden_by === "file")
     head.push("# Not in force: a policy file of the server has the same policy, and wins.");
@@ -140,10 +140,22 @@ export function renderHistory(versions: readonly VersionBody[], nowMs: number, w
   );
 }
 
-function whatOf({ document, revert_of }: VersionBody): string {
+function whatOf({ document, revert_of, rollout }: VersionBody): string {
   if (document === undefined) return "deleted";
-  return revert_of === undefined ? "written" : `reverted to ${revert_of}`;
+  const made = revert_of === undefined ? "written" : `reverted to ${revert_of}`;
+  return rollout === undefined ? made : `${made}, ${rolloutWords[rollout.state]}${rollout.shadow ? " (shadow)" : ""}`;
 }
+
+/** What became of a version that went out by steps. */
+const rolloutWords: Readonly<Record<RolloutStateBody, string>> = {
+  waiting: "rollout waits for its start",
+  observing: "being rolled out",
+  running: "being rolled out",
+  paused: "rollout paused",
+  done: "rolled out",
+  rolled_back: "rolled back",
+  cancelled: "rollout cancelled",
+};
 
 /** `sluice policy export`: the whole configuration as a policy file, for Git. */
 export async function policyExport(session: ControlSession): Promise<ExitCode> {

@@ -29,11 +29,11 @@ const verbs = {
   resume: { path: "resume", question: undefined },
   finish: {
     path: "finish",
-    question: (one: RolloutBody) => `Put version ${one.to_version} of ${one.policy} in force for everybody, now?`,
+    question: (one: RolloutBody) => `Put version ${one.to_version} of ${one.policy} in force for all subjects, now?`,
   },
   rollBack: {
     path: "roll-back",
-    question: (one: RolloutBody) => `Bring everybody back to version ${one.from_version} of ${one.policy}?`,
+    question: (one: RolloutBody) => `Return all subjects to version ${one.from_version} of ${one.policy}?`,
   },
 } as const;
 

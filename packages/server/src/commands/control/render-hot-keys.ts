@@ -23,7 +23,7 @@ export function renderHotKeys(body: HotKeysBody, width: number | undefined, pain
     items.map((item) => [
       item.policy,
       item.scope,
-      item.subject === "" ? "(everybody)" : item.subject,
+      item.subject === "" ? "(all requests)" : item.subject,
       renderCertainty(item) + renderRate(item.per_second),
       item.denied_per_second === 0 ? "-" : renderRate(item.denied_per_second),
       renderShare(by === "rate" ? item.per_second : item.denied_per_second, most),
@@ -43,8 +43,8 @@ const emptyWords: Readonly<Record<HotKeysBody["by"], string>> = {
 /** `2 nodes, told up to 4 s ago` */
 function renderNodes({ nodes: { told, silent, oldest_ms: oldestMs } }: HotKeysBody): string {
   const count = told === 1 ? "1 node" : `${told} nodes`;
-  const age = oldestMs < 1_000 ? "" : `, told up to ${Math.round(oldestMs / 1_000)} s ago`;
-  const others = silent === undefined || silent === 0 ? "" : `, ${silent} more told nothing`;
+  const age = oldestMs < 1_000 ? "" : `, reported up to ${Math.round(oldestMs / 1_000)} s ago`;
+  const others = silent === undefined || silent === 0 ? "" : `, ${silent} more did not report`;
   return count + age + others;
 }
 

@@ -1,7 +1,9 @@
+import { printable } from "sluice";
 import type { ComparedBody, FiguresBody, RolloutBody, StepBody } from "./admin-bodies.ts";
 import { renderBar } from "./progress-line.ts";
 import { renderMoment, renderWhile } from "./render-moment.ts";
 import { renderFields, renderTable } from "./render-table.ts";
+import { renderWait, renderWaitBriefly } from "./render-wait.ts";
 
 const ends: readonly RolloutBody["state"][] = ["done", "rolled_back", "cancelled"];
 
@@ -29,7 +31,7 @@ export function renderRollouts(rollouts: readonly RolloutBody[], nowMs: number, 
       stateOf(rollout),
       `${rollout.step + 1} of ${rollout.steps.length}`,
       `${rollout.percent} %`,
-      nextOf(rollout, nowMs),
+      renderWaitBriefly(rollout, nowMs),
       renderMoment(rollout.changed_ms, nowMs),
       rollout.id,
       rollout.reason,
@@ -44,9 +46,9 @@ export function renderRollout(rollout: RolloutBody, nowMs: number, width: number
     ["rollout", rollout.id],
     ["policy", `${rollout.policy}, ${versionsOf(rollout)}, by ${rollout.by}`],
     ["state", rollout.reason === "" ? stateOf(rollout) : `${stateOf(rollout)}: ${rollout.reason}`],
-    ["steps", rollout.steps.map((step, index) => stepText(step, index === rollout.step)).join(", ")],
+    ["steps", stepsOf(rollout)],
     ["subjects", `${rollout.percent} % under version ${rollout.to_version}`],
-    ["next", nextOf(rollout, nowMs)],
+    ["next", renderWait(rollout, nowMs)],
     ["begun", `${renderMoment(rollout.created_ms, nowMs)} by ${rollout.author}`],
   ];
   if (rollout.expect_more_denials) fields.push(["denials", "more are expected, and do not roll it back"]);
@@ -73,7 +75,7 @@ function renderFigures({ steps }: RolloutBody, { total, rings }: FiguresBody, wi
       ...rings.map((ring) => [
         `${steps[ring.step]?.percent ?? 100} %`,
         ...comparedOf(ring),
-        ring.judged ? "" : "too little to compare",
+        ring.judged ? "" : uncomparedOf(ring),
       ]),
       ["all judged", ...comparedOf(total), ""],
     ],
@@ -85,6 +87,10 @@ function comparedOf({ decided, denied, rate, baseline, sigma, threshold }: Compa
   return [String(decided), String(denied), share(rate), share(baseline), share(sigma), share(threshold)];
 }
 
+function uncomparedOf({ baseline_decided, baseline_minutes }: ComparedBody): string {
+  return `not compared: ${baseline_decided} requests in ${baseline_minutes} minutes under the old version`;
+}
+
 function share(rate: number): string {
   return `${(rate * 100).toFixed(2)} %`;
 }
@@ -92,7 +98,7 @@ function share(rate: number): string {
 /** For a line that is written over: what is most worth knowing first, because it may be cut off. */
 export function renderRolloutProgress(rollout: RolloutBody, reach: string, nowMs: number): string {
   const { step, steps, figures } = rollout;
-  const next = nextOf(rollout, nowMs);
+  const next = renderWaitBriefly(rollout, nowMs);
   const denied =
     figures === undefined ? "" : `; denied ${share(figures.total.rate)} (usual ${share(figures.total.baseline)})`;
   return (
@@ -109,28 +115,26 @@ function stateOf({ state, shadow }: RolloutBody): string {
   return `${state.replace("_", " ")}${shadow ? " (shadow)" : ""}`;
 }
 
-function stepText({ percent, hold_ms }: StepBody, inForce: boolean): string {
-  const text = hold_ms === 0 ? `${percent} %` : `${percent} % for ${renderWhile(hold_ms)}`;
-  return inForce ? `[${text}]` : text;
+/** `observe 10m, 1 % for 10m, [10 % by hand], 100 % for 10m`: the part in force in brackets. */
+function stepsOf({ state, step, steps, observe_for_ms }: RolloutBody): string {
+  const observed = observe_for_ms === 0 ? [] : [`observe ${renderWhile(observe_for_ms)}`];
+  return [
+    ...observed.map((text) => (state === "observing" ? `[${text}]` : text)),
+    ...steps.map((one, index) => stepText(one, index === step)),
+  ].join(", ");
 }
 
-/** When the next step comes by itself. */
-function nextOf(rollout: RolloutBody, nowMs: number): string {
-  const { state, step, steps, step_since_ms, starts_ms, observe_for_ms } = rollout;
-  switch (state) {
-    case "waiting":
-      return renderMoment(starts_ms, nowMs);
-    case "observing":
-      return renderMoment(step_since_ms + observe_for_ms, nowMs);
-    case "running": {
-      const hold = steps[step]?.hold_ms ?? 0;
-      if (hold === 0) return "by hand";
-      // Its time has come; a step also needs a few looks at traffic, and none that are beyond what is usual.
-      return step_since_ms + hold > nowMs ? renderMoment(step_since_ms + hold, nowMs) : "when enough was seen";
-    }
-    case "paused":
-      return "by hand";
-    default:
-      return "-";
-  }
+/** What a rollout that is to begin will do, in one line. */
+export function renderPlannedRollout(rollout: RolloutBody, nowMs: number): string {
+  const { policy, starts_ms, created_ms, by, expect_more_denials, shadow } = rollout;
+  const start = starts_ms > created_ms ? `, beginning ${renderMoment(starts_ms, nowMs)}` : "";
+  const denials = expect_more_denials ? "; more denials are expected, and do not roll it back" : "";
+  const versions = `${versionsOf(rollout)}${shadow ? " (shadow)" : ""}`;
+  const plan = stepsOf({ ...rollout, state: "waiting", step: -1 });
+  return `${printable(`Rollout of ${policy}, ${versions}, by ${by}${start}: ${plan}${denials}`)}\n`;
+}
+
+function stepText({ percent, hold_ms }: StepBody, inForce: boolean): string {
+  const text = hold_ms === 0 ? `${percent} % by hand` : `${percent} % for ${renderWhile(hold_ms)}`;
+  return inForce ? `[${text}]` : text;
 }

@@ -11,7 +11,7 @@ import { renderHistory, renderPolicies } from "./policy-read.ts";
 import { createProgressLine, renderBar } from "./progress-line.ts";
 import { renderInstant, renderMoment, renderWhile } from "./render-moment.ts";
 import { renderDiff, renderPlan } from "./render-plan.ts";
-import { renderRollout, renderRolloutProgress, renderRollouts } from "./render-rollout.ts";
+import { renderPlannedRollout, renderRollout, renderRolloutProgress, renderRollouts } from "./render-rollout.ts";
 import { renderFields, renderTable } from "./render-table.ts";
 import { renderSubject } from "./subjects.ts";
 import { renderTokens } from "./tokens.ts";
@@ -190,12 +190,22 @@ const rollout: RolloutBody = {
   expect_more_denials: false,
   strikes: 0,
   percent: 10,
+  waits_for: { code: "hold", until_ms: nowMs + 6 * minuteMs },
   reason: "began",
   author: "alice",
   created_ms: nowMs - 14 * minuteMs,
   changed_ms: nowMs - 4 * minuteMs,
 };
-const compared = { decided: 10_811, denied: 140, rate: 0.01295, baseline: 0.0124, sigma: 0.0011, threshold: 0.0174 };
+const compared = {
+  decided: 10_811,
+  denied: 140,
+  rate: 0.01295,
+  baseline: 0.0124,
+  baseline_minutes: 3,
+  baseline_decided: 12,
+  sigma: 0.0011,
+  threshold: 0.0174,
+};
 
 describe("a rollout", () => {
   it("is shown with its steps, and what was seen at the latest look", () => {
@@ -213,7 +223,7 @@ describe("a rollout", () => {
         "rollout      r1",
         "policy       login, 3 → 4, by ip",
         "state        running: began",
-        "steps        1 % for 10m, [10 % for 10m], 100 %",
+        "steps        1 % for 10m, [10 % for 10m], 100 % by hand",
         "subjects     10 % under version 4",
         "next         in 6m",
         "begun        14m ago by alice",
@@ -221,23 +231,65 @@ describe("a rollout", () => {
         "looks        3 on this step, 0 in a row beyond what is usual",
         "",
         "joined at   decided  denied    rate   usual   sigma  strike above",
-        "10 %          10811     140  1.29 %  1.24 %  0.11 %        1.74 %  too little to compare",
+        "10 %          10811     140  1.29 %  1.24 %  0.11 %        1.74 %  not compared: 12 requests in 3 minutes under the old version",
         "all judged    10811     140  1.29 %  1.24 %  0.11 %        1.74 %",
         "",
       ].join("\n"),
     );
   });
 
+  const inTwo = nowMs + 2 * minuteMs;
+  const seen = { minutes: 3, minutes_needed: 5, decided: 12, decided_needed: 20 };
   it.each([
-    [{ state: "waiting", starts_ms: nowMs + minuteMs }, "in 1m"],
-    [{ state: "observing", observe_for_ms: 6 * minuteMs }, "in 2m"],
-    [{ state: "paused" }, "by hand"],
-    [{ step: 2 }, "by hand"],
-    [{ step_since_ms: nowMs - 11 * minuteMs }, "when enough was seen"],
-    [{ state: "done" }, "-"],
-  ] as const)("tells when it goes on: %j", (change, next) => {
-    const text = renderRollout({ ...rollout, ...change }, nowMs, wide);
-    expect(text).toMatch(new RegExp(`^next +${next}$`, "m"));
+    [{ code: "start", until_ms: inTwo }, "in 2m", "in 2m"],
+    [
+      { code: "observation", until_ms: inTwo, ...seen },
+      "in 2m; so far 12 of 20 requests in 3 of 5 minutes from those who join first",
+      "in 2m",
+    ],
+    [
+      { code: "baseline", until_ms: inTwo, ...seen },
+      "waits for traffic under the old version: 12 of 20 requests in 3 of 5 minutes from those who join first; goes on without a comparison in 2m",
+      "at 12 of 20 requests, 3 of 5 minutes",
+    ],
+    [
+      { code: "looks", until_ms: inTwo, looks: 1, looks_needed: 3 },
+      "waits for minutes to compare: 1 of 3 on this step; goes on without them in 2m",
+      "at 1 of 3 looks",
+    ],
+    [
+      { code: "fine_look", strikes: 2, strikes_to_roll_back: 3 },
+      "waits for a minute with no more denials than usual: 2 in a row had more, 3 roll it back",
+      "after a fine look",
+    ],
+    [
+      { code: "traffic", decided: 4, decided_needed: 10 },
+      "waits for traffic under the new version: 4 of 10 requests since the latest look",
+      "at 4 of 10 requests",
+    ],
+    [{ code: "kill_switch", until_ms: inTwo }, "waits for the end of the kill switch, in 2m", "after the kill switch"],
+    [{ code: "operator" }, "by hand: sluice policy rollout login --advance", "by hand"],
+    [{ code: "due" }, "now", "now"],
+    [undefined, "-", "-"],
+  ] as const)("says when it goes on, or what it waits for and how much is missing: %j", (waits_for, long, brief) => {
+    const waiting = { ...rollout, waits_for };
+    expect(renderRollout(waiting, nowMs, wide).split("\n")).toContain(`next      ${long}`);
+    expect(renderRollouts([waiting], nowMs, wide)).toContain(brief);
+  });
+
+  it("says how a paused one goes on", () => {
+    const paused = { ...rollout, state: "paused", waits_for: { code: "operator" } } as const;
+    expect(renderRollout(paused, nowMs, wide)).toContain("by hand: sluice policy rollout login --resume");
+  });
+
+  it("is planned in one line", () => {
+    const planned = { ...rollout, state: "observing", step: -1, observe_for_ms: 10 * minuteMs } as const;
+    expect(renderPlannedRollout({ ...planned, starts_ms: planned.created_ms }, nowMs)).toBe(
+      "Rollout of login, 3 → 4, by ip: observe 10m, 1 % for 10m, 10 % for 10m, 100 % by hand\n",
+    );
+    expect(renderPlannedRollout({ ...planned, starts_ms: nowMs + minuteMs, expect_more_denials: true }, nowMs)).toMatch(
+      /by ip, beginning in 1m: observe .*; more denials are expected, and do not roll it back\n$/,
+    );
   });
 
   it("is listed, and followed on one line", () => {

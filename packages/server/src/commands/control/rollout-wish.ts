@@ -14,6 +14,18 @@ export interface RolloutFlags {
   readonly expectMoreDenials?: boolean;
 }
 
+/** A comparison needs five minutes of traffic under the old version; the control plane refuses less, but for none. */
+const leastObserveMs = 300_000;
+
+function parseObserve(text: string): number {
+  if (/^0[a-z]*$/.test(text)) return 0;
+  const ms = parseWhile("--observe", text);
+  if (ms >= leastObserveMs) return ms;
+  throw new CommandError(
+    `--observe is ${JSON.stringify(text)}: too short to compare the first step with. Write 5m or more, or 0 to begin at once, without comparing the first step`,
+  );
+}
+
 /** Undefined where it is to go to everybody at once. */
 export function parseRolloutWish(flags: RolloutFlags, nowMs: number): RolloutWishBody | undefined {
   const { rollout, by, shadow, start, observe, expectMoreDenials } = flags;
@@ -29,7 +41,7 @@ export function parseRolloutWish(flags: RolloutFlags, nowMs: number): RolloutWis
     ...(by !== undefined && { by }),
     ...(shadow === true && { shadow }),
     ...(start !== undefined && { starts_ms: parseUntil("--start", start, nowMs) }),
-    ...(observe !== undefined && { observe_for_ms: /^0[a-z]*$/.test(observe) ? 0 : parseWhile("--observe", observe) }),
+    ...(observe !== undefined && { observe_for_ms: parseObserve(observe) }),
     ...(expectMoreDenials === true && { expect_more_denials: true }),
   };
 }

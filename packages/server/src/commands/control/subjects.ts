@@ -1,7 +1,7 @@
 import { parseWindow, printable, renderWindow } from "sluice";
 import type { ExitCode } from "../terminal.ts";
-import type { EffectiveLimitBody, SubjectBody, UsageBody } from "./admin-bodies.ts";
-import { type ChangeFlags, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
+import type { EffectiveLimitBody, ResetDoneBody, SubjectBody, SubjectChangeBody, UsageBody } from "./admin-bodies.ts";
+import { type ChangeFlags, demandNoWarnings, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import { withSubjectAdvice } from "./conflict-advice.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
@@ -22,7 +22,7 @@ export async function showSubject(word: string, session: ControlSession): Promis
 export function renderSubject(subject: SubjectBody, nowMs: number, width: number | undefined): string {
   const head = renderFields([
     ["subject", `${subject.dimension}=${subject.value}`],
-    ["tier", subject.tier ?? "none of its own"],
+    ["tier", subject.tier ?? "none"],
   ]);
   const { effective = [] } = subject;
   if (effective.length === 0) return `${head}\nNo policy limits by ${printable(subject.dimension)}.\n`;
@@ -47,11 +47,11 @@ export function renderSubject(subject: SubjectBody, nowMs: number, width: number
   return `${head}\n${renderTable(columns, rows, width)}`;
 }
 
-function windowText(window: unknown): string {
+export function windowText(window: unknown): string {
   return renderWindow(parseWindow(window));
 }
 
-function sourceText({ source, by }: EffectiveLimitBody, nowMs: number): string {
+export function sourceText({ source, by }: EffectiveLimitBody, nowMs: number): string {
   const beside = by.length > 1 ? `, by ${by.join(" and ")}` : "";
   switch (source.kind) {
     case "policy":
@@ -72,7 +72,48 @@ function usedText(usage: UsageBody | undefined): string {
   return `${used}, ${remaining} left${reset_after_ms === undefined ? "" : `, as new in ${renderWhile(reset_after_ms)}`}`;
 }
 
-export interface TierOptions extends ControlOptions, ChangeFlags {}
+export interface SubjectResetOptions extends ControlOptions, ChangeFlags {
+  readonly policy?: string;
+}
+
+/** `sluice subject reset`: every counter of a subject, on every node. 1 where there is none. */
+export async function resetSubject(
+  word: string,
+  more: readonly string[],
+  options: SubjectResetOptions,
+  session: ControlSession,
+): Promise<ExitCode> {
+  const { api, terminal, json } = session;
+  const subject = parseSubject(word);
+  const others = more.map(parseSubject).map(({ dimension, value }) => [dimension, value] as const);
+  const alsoBy = others.length === 0 ? undefined : Object.fromEntries(others);
+  const wish = { why: options.why, dryRun: options.dryRun };
+  const done = await api.resetSubject(subject, { policy: options.policy, also_by: alsoBy }, wish);
+  if (!json) {
+    terminal.stdout.write(renderReset(word, done));
+    if (options.dryRun === true) terminal.stdout.write(nothingDone);
+  }
+  const given = [subject.dimension, ...others.map(([dimension]) => dimension)];
+  for (const { limit, by } of done.skipped) {
+    const missing = by.filter((name) => !given.includes(name)).map((name) => `${name}=…`);
+    terminal.stderr.write(
+      `${printable(`${limit} counts by ${by.join(" and ")}, and was left as it is; add ${missing.join(" ")} to reset it`)}.\n`,
+    );
+  }
+  const exitCode = await settleChange(done, options, session);
+  if (json) writeJson(session, done);
+  return done.limits.length === 0 ? 1 : exitCode;
+}
+
+function renderReset(word: string, { limits, dry_run: dryRun }: ResetDoneBody): string {
+  if (limits.length === 0) return `Nothing was reset: no limit counts by ${printable(word)} alone.\n`;
+  const list = limits.map((limit) => `  ${printable(limit.replace("/", " / "))}\n`).join("");
+  return `${printable(word)}: ${dryRun === true ? "would be reset" : "reset"}, with blocks lifted:\n${list}`;
+}
+
+export interface TierOptions extends ControlOptions, ChangeFlags {
+  readonly strict?: boolean;
+}
 
 /** `sluice tier get` */
 export async function tierGet(word: string, session: ControlSession): Promise<ExitCode> {
@@ -92,11 +133,14 @@ export async function tierSet(
   const { api, terminal, json, nowMs } = session;
   const subject = parseSubject(word);
   const before = await api.subject(subject);
-  const harmless = before.tier === undefined || before.tier === tier || options.dryRun === true;
-  const question = `${word} has tier ${before.tier}. ${tier === undefined ? "Take it away?" : `Give it tier ${tier} instead?`}`;
-  if (!(await confirm({ question, yes: harmless || options.yes === true }, terminal))) return 1;
   const wish = { why: options.why, expected: before.version, dryRun: options.dryRun };
-  const change = tier === undefined ? api.clearTier(subject, wish) : api.setTier(subject, tier, wish);
+  const put = (dryRun: boolean | undefined): Promise<SubjectChangeBody> =>
+    tier === undefined ? api.clearTier(subject, { ...wish, dryRun }) : api.setTier(subject, tier, { ...wish, dryRun });
+  await demandNoWarnings(options, () => put(true), session);
+  const harmless = before.tier === undefined || before.tier === tier || options.dryRun === true;
+  const question = `${word} has tier ${before.tier}. ${tier === undefined ? "Remove it?" : `Give it tier ${tier} instead?`}`;
+  if (!(await confirm({ question, yes: harmless || options.yes === true }, terminal))) return 1;
+  const change = put(options.dryRun);
   const done = await change.catch((error: unknown) => {
     throw withSubjectAdvice(error, word, nowMs());
   });
@@ -104,7 +148,7 @@ export async function tierSet(
   if (!json) {
     const was =
       before.tier === tier ? "as before" : before.tier === undefined ? "it had none" : `before, it was ${before.tier}`;
-    const now = done.subject.tier === undefined ? "no tier of its own" : `tier ${done.subject.tier}`;
+    const now = done.subject.tier === undefined ? "no tier" : `tier ${done.subject.tier}`;
     terminal.stdout.write(`${printable(word)} has ${printable(now)} (${printable(was)}).\n`);
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }

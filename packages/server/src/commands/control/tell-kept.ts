@@ -3,9 +3,9 @@ import { renderInstant, renderMoment } from "./render-moment.ts";
 
 /** All that is kept of a subject, in one line: `tier gold; 7/s in orders, for good, by alice: contract 4711` */
 export function tellKept({ tier, limits }: SubjectBody, nowMs: number): string {
-  if (tier === undefined && limits.length === 0) return "nothing of its own";
+  if (tier === undefined && limits.length === 0) return "no tier and no overrides";
   const limitTexts = limits.map((limit) => tellOwnLimit(limit, nowMs));
-  return [tier === undefined ? "no tier of its own" : `tier ${tier}`, ...limitTexts].join("; ");
+  return [tier === undefined ? "no tier" : `tier ${tier}`, ...limitTexts].join("; ");
 }
 
 export function tellOwnLimit(limit: SubjectLimitBody, nowMs: number): string {

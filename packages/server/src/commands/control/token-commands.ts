@@ -1,10 +1,11 @@
 import type { Command } from "commander";
 import { settingsTable } from "../../settings/settings.ts";
+import type { Environment } from "../find-token.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
-import { type TokenMakeOptions, tokenMake } from "../token-make.ts";
 import { controlCommand, type RunOnControlPlane, withExamples, withWhy } from "./control-command.ts";
-import type { ControlOptions, Environment } from "./control-session.ts";
+import type { ControlOptions } from "./control-session.ts";
 import { makeTokenAtStore } from "./make-token-at-store.ts";
+import { type TokenMakeOptions, tokenMake } from "./token-make.ts";
 import {
   listTokens,
   makeStoredToken,
@@ -33,11 +34,11 @@ export function addTokenCommands(
     withWhy(
       controlCommand(token, "make", "Make a token, shown this once: in the policy store, or for a file of tokens."),
     )
-      .requiredOption("--name <name>", "who will use it; stands in logs and in the audit")
+      .requiredOption("--name <name>", "who will use it; shown in logs and in the audit")
       .requiredOption("--role <role>", "check, viewer, editor, operator or admin")
-      .option("--expires <while>", "when it ends: 90d, 12h, or a date")
+      .option("--expires <when>", "when it ends: 90d, 12h, or a date")
       .option("--team <team>", "whose policies an editor may change")
-      .option("--dry-run", "tell whether it could be made, and make nothing")
+      .option("--dry-run", "show whether it could be made, and make nothing")
       .option(
         "--store [url]",
         "make it at the policy store itself (SLUICE_STORE_URL), for when no token is left; asks no control plane",
@@ -49,7 +50,7 @@ export function addTokenCommands(
       .option("--entry", "print its entry for a file of tokens; asks no control plane"),
     `There are two places for tokens:
   the policy store   every node knows the token at once, and it can be revoked: what is made without --file and --entry.
-                     Who has lost the last admin token makes one with --store, if they may write to the database
+                     Lost the last admin token? Make one with --store, if you may write to the database
   a file of tokens   for servers that are started with --tokens FILE: what is made with --file FILE, or by hand with --entry`,
     "sluice token make --name ci --role editor --team identity --expires 90d",
     "sluice token make --name gateway --role check --file tokens.yaml",
@@ -57,14 +58,14 @@ export function addTokenCommands(
   ).action(async (options: TokenOptions) => {
     const { store } = options;
     if (store !== undefined) {
-      refuseBeside("--store asks no control plane and no file", options, ["admin", "tokenFile", "file", "entry"]);
+      refuseBeside("--store asks no control plane and no file", options, ["admin", "tokenFile", "ca", "file", "entry"]);
       const url = store === true ? env[settingsTable.store.env] : store;
       if (!url) throw new CommandError("--store needs the address of the policy store, there or in SLUICE_STORE_URL");
       return finish(await makeTokenAtStore(url, options, terminal));
     }
     if (options.file === undefined && options.entry !== true)
       return run(options, (session) => makeStoredToken(options, session));
-    refuseBeside("a file of tokens is no policy store", options, ["admin", "tokenFile", "why", "dryRun", "json"]);
+    refuseBeside("a file of tokens is no policy store", options, ["admin", "tokenFile", "ca", "why", "dryRun"]);
     finish(await tokenMake(options, terminal));
   });
 
@@ -79,7 +80,7 @@ export function addTokenCommands(
 
   withExamples(
     withWhy(controlCommand(token, "revoke <id-or-name>", "Refuse a token in the policy store from now on."))
-      .option("--dry-run", "tell what would be done, and do nothing")
+      .option("--dry-run", "show what would be done, and do nothing")
       .option("--yes", "do it without asking"),
     "",
     'sluice token revoke ci --why "leaked"',

@@ -1,7 +1,6 @@
 import { printable } from "sluice";
 import type { Role } from "../../access/roles.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
-import { parseHolder } from "../token-make.ts";
 import type { ChangeBody, TokenBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone } from "./change-flags.ts";
@@ -10,6 +9,7 @@ import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseUntil } from "./parse-time.ts";
 import { renderInstant, renderMoment } from "./render-moment.ts";
 import { renderTable } from "./render-table.ts";
+import { parseHolder } from "./token-make.ts";
 import { reachOf } from "./wait-for-nodes.ts";
 import { writeJson } from "./write-json.ts";
 

@@ -1,11 +1,12 @@
 import { type Command, Option } from "commander";
 import { printable } from "sluice";
 import type { Signals } from "../../early-signals.ts";
-import { askServer, isInTheClear } from "../ask-server.ts";
+import { askServer, findServer } from "../ask-server.ts";
+import type { Environment } from "../find-token.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
 import type { HotKeysBody } from "./admin-bodies.ts";
 import { controlCommand, withExamples } from "./control-command.ts";
-import { type Environment, findToken, openControlSession } from "./control-session.ts";
+import { openControlSession } from "./control-session.ts";
 import { paintFor } from "./paint.ts";
 import { type AskHotKeys, showTop, type TopOptions, type TopSession } from "./top.ts";
 
@@ -19,21 +20,21 @@ export interface TopWorld {
 export function addTopCommand(program: Command, world: TopWorld, finish: (code: ExitCode) => void): void {
   const { env, terminal, signals } = world;
   withExamples(
-    controlCommand(program, "top", "Tell which counters are asked for most, or denied most, live in a terminal.")
+    controlCommand(program, "top", "Show the hottest counters, by decisions or by denials, live in a terminal.")
       .option("--by <order>", "rate: by decisions a second; denials: by denials a second", "rate")
       .option("--count <number>", "how many, at most 100", "20")
-      .option("--every <while>", "how often it is looked at, 200ms to 1m", "1s")
-      .option("--once", "print one table and end, as where nobody looks")
-      .option("--node <node>", "only what this node tells, by its id or its name")
+      .option("--every <duration>", "how often to refresh, 200ms to 1m", "1s")
+      .option("--once", "print one table and end, as when not in a terminal")
+      .option("--node <node>", "only the counters of this node, by its id or name")
       .addOption(
         new Option(
           "--server <url>",
-          "ask this server of itself, such as http://127.0.0.1:8080; for those without a control plane",
+          "ask this server for its own counters, such as http://127.0.0.1:8080; needs no control plane",
         ).conflicts(["admin", "node"]),
       ),
-    `Without --server all nodes of a control plane are told of together: the one that is asked as of now, the others as of a few seconds
-ago. Rates are those of the last seconds; ~ stands before one of which more than a tenth may be another subject's. Keys: q ends,
-r and d change the order.`,
+    `Without --server, shows the counters of all nodes together: those of the node that answers as of now, those of the others as of a
+few seconds ago. Rates are averages of the last seconds; ~ marks one of which more than a tenth may belong to another subject.
+Keys: q ends, r and d change the order.`,
     "sluice top",
     "sluice top --by denials --count 5",
     "sluice top --server http://127.0.0.1:8080 --once",
@@ -54,13 +55,8 @@ async function createAsk(options: TopOptions, { env, terminal }: TopWorld): Prom
     const { api } = await openControlSession(options, env, terminal);
     return (query) => api.hotKeys({ ...query, node });
   }
-  const { token, source } = await findToken(options, env);
-  if (token !== undefined && isInTheClear(server))
-    terminal.stderr.write(
-      `The token in ${source} travels in the clear to ${server}, and others can read it on the way; use https:// instead.\n`,
-    );
-  return async ({ by, count }) =>
-    parseAnswer(await askServer({ server, token }, `v1/hot-keys?by=${by}&count=${count}`));
+  const asked = await findServer(options, env, terminal);
+  return async ({ by, count }) => parseAnswer(await askServer(asked, `v1/hot-keys?by=${by}&count=${count}`));
 }
 
 function parseAnswer(text: string): HotKeysBody {

@@ -194,7 +194,7 @@ describe("sluice top", () => {
     [["--by", "name"], '--by is "name"; it should be rate or denials'],
     [["--count", "101"], '--count is "101"; it should be a whole number from 1 to 100'],
     [["--count", "none"], "--count"],
-    [["--every", "10ms"], '--every is "10ms"; it should be a while from 200ms to 1m'],
+    [["--every", "10ms"], '--every is "10ms"; it should be a duration from 200ms to 1m'],
     [["--every", "soon"], "--every"],
     [["--server", "http://127.0.0.1:8080", "--node", "here"], "--node"],
   ])("refuses %j as wrong usage", async (words, message) => {
@@ -317,11 +317,11 @@ describe("a table of hot keys", () => {
 
   it("says who told, how long ago, and what is not sure", () => {
     expect(renderHotKeys(body, undefined, noPaint)).toBe(
-      `3 nodes, told up to 4 s ago, 1 more told nothing: 10000 decisions a second, 0.2 denied.
+      `3 nodes, reported up to 4 s ago, 1 more did not report: 10000 decisions a second, 0.2 denied.
 
-policy  scope   subject       per second  denied/s  share
-api     user    u1\\u001b[31m        5210       0.2  [##########----------] 52%
-api     global  (everybody)        ~40.0         -  [--------------------] 0%
+policy  scope   subject         per second  denied/s  share
+api     user    u1\\u001b[31m          5210       0.2  [##########----------] 52%
+api     global  (all requests)       ~40.0         -  [--------------------] 0%
 `,
     );
   });

@@ -1,7 +1,7 @@
 import { printable } from "sluice";
 import type { Signals } from "../../early-signals.ts";
-import { type HotKeyOrder, hotKeyOrders } from "../../hot-keys/hottest.ts";
-import { mostHotKeys, usualHotKeys } from "../../hot-keys/merge-hot-keys.ts";
+import { type HotKeyOrder, hotKeyOrders } from "../../observe/hot-keys/hottest.ts";
+import { mostHotKeys, usualHotKeys } from "../../observe/hot-keys/merge-hot-keys.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { HotKeysBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
@@ -105,5 +105,5 @@ function readOrder(text: string = "rate"): HotKeyOrder {
 function readEvery(text: string = "1s"): number {
   const everyMs = parseWhile("--every", text);
   if (everyMs >= leastEveryMs && everyMs <= mostEveryMs) return everyMs;
-  throw new CommandError(`--every is ${JSON.stringify(text)}; it should be a while from 200ms to 1m`);
+  throw new CommandError(`--every is ${JSON.stringify(text)}; it should be a duration from 200ms to 1m`);
 }

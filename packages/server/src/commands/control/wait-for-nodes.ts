@@ -76,7 +76,7 @@ export function renderReach({ alive, there }: Reach, generation: number): string
 
 function renderLate({ alive, late }: Reach, generation: number, timeoutMs: number): string {
   const after = `after ${renderWhile(timeoutMs)}`;
-  if (alive === 0) return `No node tells of itself ${after}. sluice nodes lists those that did.\n`;
+  if (alive === 0) return `No node reports its state ${after}. sluice nodes lists those that did.\n`;
   const names = late.slice(0, 10).map((node) => `${printable(node.name)} (generation ${node.generation})`);
   const more = late.length > names.length ? ` and ${late.length - names.length} more` : "";
   return `Not everywhere ${after}: ${names.join(", ")}${more} should decide by generation ${generation}. See sluice nodes.\n`;

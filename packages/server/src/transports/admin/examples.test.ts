@@ -12,7 +12,7 @@ const document = JSON.parse(JSON.stringify(renderOpenApi(routes, "1", adminApi))
   part?.type === "object" && part.properties !== undefined ? { additionalProperties: false, ...part } : part,
 );
 const ajv = new Ajv2020({ strict: true, strictTypes: false, allErrors: true, formats: { "date-time": true } });
-ajv.addVocabulary(["openapi", "info", "paths", "components"]);
+ajv.addVocabulary(["openapi", "info", "servers", "paths", "components"]);
 ajv.addSchema(document, "openapi");
 
 /** Headers that every answer has, or that HTTP itself has. */

@@ -1,5 +1,11 @@
-import type { PolicyDiff, RolloutView, StoredPolicy, StoredVersion } from "../../control/control-plane.ts";
-import type { ComparedFigures, RolloutFigures } from "../../rollouts/rollout-figures.ts";
+import type {
+  PolicyDiff,
+  RolloutView,
+  RolloutViewWait,
+  StoredPolicy,
+  StoredVersion,
+} from "../../control/control-plane.ts";
+import type { ComparedFigures, RolloutFigures } from "../../control/rollouts/rollout-figures.ts";
 import type { Body } from "./answer.ts";
 
 /** A policy as it is now. What is undefined is left out, here and in the other bodies. */
@@ -28,6 +34,7 @@ export function storedVersionBody(version: StoredVersion): Body {
     at_ms: version.atMs,
     revert_of: version.revertOf,
     current: version.current,
+    rollout: version.rollout,
   };
 }
 
@@ -52,6 +59,7 @@ export function rolloutBody(rollout: RolloutView): Body {
     observe_for_ms: rollout.observeForMs,
     expect_more_denials: rollout.expectMoreDenials,
     strikes: rollout.strikes,
+    waits_for: rollout.waitsFor === undefined ? undefined : waitBody(rollout.waitsFor),
     figures: rollout.figures === undefined ? undefined : figuresBody(rollout.figures),
     reason: rollout.reason,
     author: rollout.author,
@@ -60,11 +68,18 @@ export function rolloutBody(rollout: RolloutView): Body {
   };
 }
 
+/** A code, and its numbers in `snake_case`. */
+function waitBody(wait: RolloutViewWait): Body {
+  const toSnakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(wait).map(([name, value]) => [toSnakeCase(name), value]));
+}
+
 function figuresBody(figures: RolloutFigures): Body {
   return {
     minute: figures.minute,
     minutes: figures.minutes,
     verdict: figures.verdict,
+    because: figures.because,
     sentence: figures.sentence,
     looks: figures.looks,
     strikes: figures.strikes,

@@ -37,7 +37,7 @@ export const rolloutShape: Shape<RolloutWish> = refine(
       starts_ms: described(moment, "Not before then. Left out: the policy's valid_from, else now."),
       observe_for_ms: described(
         integer({ min: 0, max: 30 * 86_400_000 }),
-        "How long the old version is watched first.",
+        "How long the old version is watched first: 5 minutes at least, or 0, and the first step is not compared.",
       ),
       expect_more_denials: described(boolean, "The new version is meant to deny more: it is not rolled back for that."),
     },

@@ -82,6 +82,11 @@ describe("the OpenAPI document of the control plane", () => {
     expect(described.sort()).toEqual(routes.map(({ method, path }) => `${method} ${path}`).sort());
   });
 
+  it("says where it is served, and how a token is sent", () => {
+    expect(document.servers).toMatchObject([{ url: "/" }, { variables: { port: { default: "8090" } } }]);
+    expect(document.components.securitySchemes).toMatchObject({ token: { type: "http", scheme: "bearer" } });
+  });
+
   it("refers only to what it defines", () => {
     for (const reference of referencesIn(document)) {
       const found = reference

@@ -1,6 +1,7 @@
 import { rolloutStates } from "@sluice/sql";
 import type { JsonSchema } from "sluice";
 import { roles } from "../../access/roles.ts";
+import type { RolloutViewWait } from "../../control/control-plane.ts";
 import { hotKeysSchema } from "../http/hot-keys-body.ts";
 import type { OpenApiOptions } from "../http/render-open-api.ts";
 import { integer, list, number, object, text, yesOrNo } from "../http/schema-parts.ts";
@@ -46,6 +47,19 @@ const compared: Readonly<Record<string, JsonSchema>> = {
   threshold: number,
 };
 
+const waitCodes: readonly RolloutViewWait["code"][] = [
+  "start",
+  "observation",
+  "baseline",
+  "hold",
+  "looks",
+  "fine_look",
+  "traffic",
+  "operator",
+  "kill_switch",
+  "due",
+];
+
 const rollout: JsonSchema = object(
   {
     id: text,
@@ -63,18 +77,54 @@ const rollout: JsonSchema = object(
     observe_for_ms: integer,
     expect_more_denials: yesOrNo,
     strikes: integer,
+    waits_for: {
+      description: "Why it does not go on now. Absent where it has ended, and in lists of policies.",
+      ...object(
+        {
+          code: { enum: [...waitCodes] },
+          until_ms: {
+            type: "integer",
+            description: "Epoch milliseconds: when the wait is over, or is given up and the rollout goes on.",
+          },
+          minutes: { type: "integer", description: "With traffic of those who join first, under the old version." },
+          minutes_needed: integer,
+          decided: { type: "integer", description: "Of these minutes; for `traffic`, since the latest look." },
+          decided_needed: integer,
+          looks: { type: "integer", description: "Minutes on this step that could be compared." },
+          looks_needed: integer,
+          strikes: { type: "integer", description: "Looks in a row beyond what is usual." },
+          strikes_to_roll_back: integer,
+        },
+        "until_ms",
+        "minutes",
+        "minutes_needed",
+        "decided",
+        "decided_needed",
+        "looks",
+        "looks_needed",
+        "strikes",
+        "strikes_to_roll_back",
+      ),
+    },
     figures: {
       description: "Of the latest look. Rates are shares, 0 to 1.",
-      ...object({
-        minute: integer,
-        minutes: integer,
-        verdict: { enum: ["fine", "strike", "unclear", "none"] },
-        sentence: text,
-        looks: integer,
-        strikes: integer,
-        total: object(compared),
-        rings: list(object({ step: integer, judged: yesOrNo, ...compared })),
-      }),
+      ...object(
+        {
+          minute: integer,
+          minutes: integer,
+          verdict: { enum: ["fine", "strike", "unclear", "none"] },
+          because: {
+            enum: ["others", "surplus", "no_baseline", "old_version_unused"],
+            description: "Why the verdict is `unclear` or `none`.",
+          },
+          sentence: text,
+          looks: integer,
+          strikes: integer,
+          total: object(compared),
+          rings: list(object({ step: integer, judged: yesOrNo, ...compared })),
+        },
+        "because",
+      ),
     },
     reason: text,
     author: text,
@@ -82,6 +132,7 @@ const rollout: JsonSchema = object(
     changed_ms: epochMs,
   },
   "figures",
+  "waits_for",
 );
 
 const policy: JsonSchema = object(
@@ -112,9 +163,14 @@ const version: JsonSchema = object(
     at_ms: epochMs,
     revert_of: integer,
     current: yesOrNo,
+    rollout: {
+      description: "By which it went out, or was to. Absent where it was for everybody at once.",
+      ...object({ id: text, state: { enum: [...rolloutStates] }, shadow: yesOrNo }),
+    },
   },
   "document",
   "revert_of",
+  "rollout",
 );
 
 const ownFields: Readonly<Record<string, JsonSchema>> = {
@@ -141,7 +197,17 @@ function subjectChangeOf(properties: Readonly<Record<string, JsonSchema>> = {}):
     ...object(ownFields, "tier"),
     description: "What was there and is not any more. Absent: nothing was.",
   };
-  return object({ ...change, replaced, ...properties }, "generation", "replaced");
+  const inPlaceOf = {
+    ...list(effectiveLimit),
+    description:
+      "Of a new limit or override: the limits whose windows it replaces, as they were. Absent: nothing changed.",
+  };
+  return object(
+    { ...change, replaced, in_place_of: inPlaceOf, ...properties },
+    "generation",
+    "replaced",
+    "in_place_of",
+  );
 }
 
 const countedSubjects: JsonSchema = {
@@ -251,7 +317,7 @@ export const adminSchemas: Readonly<Record<string, JsonSchema>> = {
   SubjectChange: subjectChangeOf({ subject }),
   SubjectGone: subjectChangeOf(),
   Usage: object({ dimension: text, value: text, limits: list(effectiveLimit) }),
-  ResetDone: object({ dry_run: yesOrNo, limits: texts }),
+  ResetDone: changeOf({ limits: texts, skipped: list(object({ limit: text, by: texts })) }),
   KillSwitch: killSwitch,
   KillSwitchChange: changeOf({ kill_switch: killSwitch }),
   AuditPage: pageOf(audit),
@@ -302,7 +368,8 @@ export const adminApi: OpenApiOptions = {
   title: "Sluice control plane",
   description: "Policies, subjects, rollouts and the kill switch. Every request but those for health needs a token.",
   schemas: adminSchemas,
-  needsTokens: true,
+  usualPort: 8090,
+  alwaysNeedToken: () => true,
   bodyErrors: {
     400: "Bad input, every field named; in YAML with its line and column",
     413: "The body is too large",

@@ -5,10 +5,11 @@ import { type Body, changeBody } from "./answer.ts";
 
 /** What a change of a subject came to, with what it replaced. */
 export function subjectChangeBody(changed: ChangedSubject<unknown>): Body {
-  const { replaced } = changed;
+  const { replaced, inPlaceOf } = changed;
   return {
     ...changeBody(changed),
     replaced: replaced && { tier: replaced.tier, limits: replaced.limits.map(subjectLimitBody) },
+    in_place_of: inPlaceOf?.map((limit) => effectiveLimitBody({ ...limit, usage: undefined })),
   };
 }
 

@@ -77,18 +77,31 @@ export const tierShape: Shape<{ readonly tier: string; readonly why?: string; re
 export interface ResetBody {
   readonly policy?: string;
   readonly dimensions?: Readonly<Record<string, string>>;
+  readonly also_by?: Readonly<Record<string, string>>;
   readonly why?: string;
 }
 
+const dimensionValues = mapOf(text({ max: 128 }), text({ min: 0, max: maxDimensionLength }), { max: maxDimensions });
+
 /** The body of a reset. */
-export const resetShape: Shape<ResetBody> = objectOf(
-  {},
-  {
-    policy: described(name, "Only this policy's counters."),
-    dimensions: described(
-      mapOf(text({ max: 128 }), text({ min: 0, max: maxDimensionLength }), { max: maxDimensions }),
-      "Those counters that a request like this one is counted in. Left out: those by this dimension alone.",
-    ),
-    why: changeFields.why,
-  },
+export const resetShape: Shape<ResetBody> = refine(
+  objectOf(
+    {},
+    {
+      policy: described(name, "Only this policy's counters."),
+      also_by: described(
+        dimensionValues,
+        "Values of further dimensions, for limits that count by several. Without them those limits are in `skipped`.",
+      ),
+      dimensions: described(
+        dimensionValues,
+        "Only those counters that a request like this one is counted in. Left out: those of every limit by this dimension.",
+      ),
+      why: changeFields.why,
+    },
+  ),
+  (body, reading) =>
+    body.also_by !== undefined && body.dimensions !== undefined
+      ? reading.problem("must not be there together with dimensions; send one of the two", "also_by")
+      : body,
 );

@@ -8,6 +8,7 @@ import { HealthDefinition as health } from "@sluice/protocol/health";
 import { type CounterStore, createLimiter, type Limiter, MemoryCounters, SluiceError } from "sluice";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Access, openAccess } from "../../access/access.ts";
+import { createMetrics } from "../../observe/telemetry/metrics.ts";
 import type { ServiceOptions } from "../../service/create-service.ts";
 import { createDecide } from "../../service/decide.ts";
 import { createGatedCounters } from "../../testing/gated-counters.ts";
@@ -182,7 +183,8 @@ describe("half-sent messages", () => {
 
   it("on many connections hold no more than the process may; the connection that holds the most is closed", async () => {
     const held = { perConnection: 8 * mebibyte, knownCallers: 16 * mebibyte, unknownCallers: mebibyte };
-    await listen(undefined, { held });
+    const metrics = createMetrics({ version: "0", sources: { generation: () => 1 } });
+    await listen(undefined, { held }, { metrics });
     const grown = watchBuffers();
     const quiet = await attack();
     const open = begin(quiet, path("Check"));
@@ -195,6 +197,9 @@ describe("half-sent messages", () => {
     await expect.poll(() => closed.length, patience).toBeGreaterThanOrEqual(6);
     await settled(() => closed.length);
     await expect.poll(grown, patience).toBeLessThan(25 * mebibyte);
+    expect(await metrics.render()).toContain(
+      `sluice_connections_turned_away_total{protocol="grpc",reason="held_bytes"} ${closed.length}\n`,
+    );
     open.stream.resume().end(framed(CheckRequest.encode(request).finish()));
     await expect.poll(() => open.status, patience).toBe("0");
   });
@@ -315,12 +320,16 @@ describe("callers that are not identified", () => {
   });
 
   it("are cut off when they call too often, and identified callers are not", async () => {
-    await listen(undefined, undefined, { access });
+    const metrics = createMetrics({ version: "0", sources: { generation: () => 1 } });
+    await listen(undefined, undefined, { access, metrics });
     const session = await attack();
     const goaway = new Promise<number>((resolve) => session.once("goaway", resolve));
     const calls = Array.from({ length: 1_500 }, () => begin(session, path("Check")));
     for (const { stream } of calls) stream.resume().end();
     expect(await goaway).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    expect(await metrics.render()).toContain(
+      'sluice_connections_turned_away_total{protocol="grpc",reason="too_many_calls"} 1\n',
+    );
     const client = honest();
     const many = Array.from({ length: 1_500 }, () => client.call(service, "check", request, { token: "good" }));
     expect((await Promise.all(many)).every(({ allowed }) => allowed)).toBe(true);

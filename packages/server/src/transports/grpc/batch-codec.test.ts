@@ -81,6 +81,7 @@ const decision: fc.Arbitrary<Decision> = fc.record({
   retryAfterMs: optional(ms),
   resetAfterMs: optional(ms),
   resetAtMs: optional(ms),
+  moreAfterMs: optional(ms),
   queue: fc.option(queue, { nil: undefined, freq: 1 }),
   state: fc.constantFrom("normal", "warning", "throttled"),
   denyCount: fc.constantFrom(0, 0, 5, 2 ** 40),

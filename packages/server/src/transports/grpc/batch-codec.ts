@@ -55,9 +55,11 @@ const resetAfterTag = tag(11, varint);
 const resetAtTag = tag(12, varint);
 const stateTag = tag(15, varint);
 const replayedTag = tag(17, varint);
+const moreAfterTag = tag(23, varint);
+const limitRemainingTag = tag(24, double);
 
 function writeDecision(decision: Decision, writer: Writer): void {
-  const { window, remaining, used } = decision;
+  const { window, remaining, limitRemaining, used } = decision;
   if (window === undefined || remaining === undefined || used === undefined || isRare(decision)) {
     DecisionCodec.encode(decisionMessage(decision), writer);
     return;
@@ -73,6 +75,9 @@ function writeDecision(decision: Decision, writer: Writer): void {
   writeMs(resetAtTag, decision.resetAtMs, writer);
   writer.uint32(stateTag).uint32(states[decision.state]);
   if (decision.replayed) writer.uint32(replayedTag).bool(true);
+  writeMs(moreAfterTag, decision.moreAfterMs, writer);
+  if (limitRemaining !== undefined && limitRemaining !== remaining)
+    writer.uint32(limitRemainingTag).double(limitRemaining);
 }
 
 /** Whether a decision has something to tell that most have not. */

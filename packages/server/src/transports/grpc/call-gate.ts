@@ -95,7 +95,13 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
     }
   }
 
-  function closeConnection(session: ServerHttp2Session, connection: GateConnection, why: string): void {
+  function closeConnection(
+    session: ServerHttp2Session,
+    connection: GateConnection,
+    reason: "held_bytes" | "too_many_calls",
+  ): void {
+    context.metrics.countTurnedAway("grpc", reason);
+    const why = reason === "held_bytes" ? "too many bytes" : "too many calls without an identified caller";
     const nowMs = performance.now();
     if (nowMs - loggedMs >= logEveryMs) {
       loggedMs = nowMs;
@@ -115,14 +121,14 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
     connection.atMs = nowMs;
     if (connection.callsLeft >= 0) return true;
     held.close(connection.held);
-    closeConnection(session, connection, "too many calls without an identified caller");
+    closeConnection(session, connection, "too_many_calls");
     return false;
   }
 
   return {
     enterConnection(session, socket): void {
       const connection: GateConnection = {
-        held: held.open(() => closeConnection(session, connection, "too many bytes")),
+        held: held.open(() => closeConnection(session, connection, "held_bytes")),
         socket,
         callsLeft: unknown.burstCalls,
         atMs: performance.now(),

@@ -1,6 +1,6 @@
 import type { CheckRequest as CheckMessage } from "@sluice/protocol";
 import { type CheckRequest, maxDimensionLength, maxDimensions, maxIdTtlMs, type Problem, SluiceError } from "sluice";
-import { problemOfIp } from "../http/problem-of-ip.ts";
+import { findIpProblem } from "../../service/find-ip-problem.ts";
 
 const maxNameLength = 128;
 
@@ -48,7 +48,7 @@ export function refuseDimensions(dimensions: Readonly<Record<string, string>>, a
     if (name.length === 0 || name.length > maxNameLength || value.length > maxDimensionLength || name === "__proto__")
       good = false;
   }
-  if (good && count <= maxDimensions && problemOfIp(dimensions.ip) === undefined) return;
+  if (good && count <= maxDimensions && findIpProblem(dimensions.ip) === undefined) return;
   const problems = findProblems(dimensions, count).map((problem) => ({ ...problem, path: [...at, ...problem.path] }));
   const message = problems.map((problem) => `${problem.path.join(".")} ${problem.message}`).join("; ");
   throw new SluiceError("invalid_request", message, problems);
@@ -67,7 +67,7 @@ function findProblems(dimensions: Readonly<Record<string, string>>, count: numbe
     if (name === "__proto__") return [{ path, message: "is not a name that a dimension may have" }];
     if (value.length > maxDimensionLength)
       return [{ path, message: `must have at most ${maxDimensionLength} characters, but has ${value.length}` }];
-    const problem = name === "ip" ? problemOfIp(value) : undefined;
+    const problem = name === "ip" ? findIpProblem(value) : undefined;
     return problem === undefined ? [] : [{ path, message: problem }];
   });
 }

@@ -7,7 +7,15 @@ import {
   State,
   type Window as WindowMessage,
 } from "@sluice/protocol";
-import type { Decision, DecisionReason, LimitDecision, ShadowDenial, SubjectState, Window } from "sluice";
+import {
+  type Decision,
+  type DecisionReason,
+  type LimitDecision,
+  type ShadowDenial,
+  type SubjectState,
+  type Window,
+  windowLabel,
+} from "sluice";
 
 export const reasons: Readonly<Record<DecisionReason, Reason>> = {
   within_limits: Reason.WITHIN_LIMITS,
@@ -54,6 +62,8 @@ export function decisionMessage(decision: Decision): DecisionMessage {
     shadow: shadow.length === 0 ? none : shadow.map(shadowMessage),
     limits: limits === undefined ? none : limits.map(limitMessage),
     receipt: decision.receipt ?? "",
+    moreAfterMs: whole(decision.moreAfterMs),
+    limitRemaining: decision.limitRemaining === decision.remaining ? undefined : decision.limitRemaining,
   };
 }
 
@@ -86,6 +96,7 @@ export function windowMessage(window: Window): WindowMessage {
       timeZone: per.kind === "calendar" ? per.timeZone : "",
       burst,
       name,
+      label: windowLabel(window) ?? "",
     };
     windowMessages.set(window, message);
   }

@@ -18,6 +18,8 @@ const names = [
   "ratelimit",
 ];
 
+const strict = "ratelimiter.v1.RateLimiterService";
+
 let accepting: boolean;
 let looks = 0;
 let ready: boolean;
@@ -57,17 +59,41 @@ describe("health", () => {
     expect((await client.fail(health, "check", { service: "nothing.here" })).code).toBe(status.NOT_FOUND);
   });
 
-  it("is bad while counters cannot be reached, and while the server stops", async () => {
+  it("stays good while counters cannot be reached, except for the service that promises to reach them", async () => {
     ready = false;
-    expect(await client.call(health, "check", { service: "" })).toEqual({ status: NOT_SERVING });
-    ready = true;
+    for (const service of names) {
+      const expected = service === strict ? NOT_SERVING : SERVING;
+      expect(await client.call(health, "check", { service }), service).toEqual({ status: expected });
+    }
+    const { statuses } = await client.call(health, "list", {});
+    expect(statuses[""]).toEqual({ status: SERVING });
+    expect(statuses[strict]).toEqual({ status: NOT_SERVING });
+  });
+
+  it("is bad for every name while the server stops", async () => {
     accepting = false;
-    expect(await client.call(health, "check", { service: "ratelimit" })).toEqual({ status: NOT_SERVING });
+    for (const service of names)
+      expect(await client.call(health, "check", { service }), service).toEqual({ status: NOT_SERVING });
+  });
+
+  it("sends nothing to watchers of the server as a whole when counters come and go", async () => {
+    const seen: number[] = [];
+    const strictSeen: number[] = [];
+    const whole = client.watch(health, "watch", { service: "" });
+    whole.on("error", () => {}).on("data", (answer) => seen.push(answer.status));
+    const strictly = client.watch(health, "watch", { service: strict });
+    strictly.on("error", () => {}).on("data", (answer) => strictSeen.push(answer.status));
+    await expect.poll(() => [seen, strictSeen]).toEqual([[SERVING], [SERVING]]);
+    ready = false;
+    await expect.poll(() => strictSeen, { timeout: 30_000 }).toEqual([SERVING, NOT_SERVING]);
+    expect(seen).toEqual([SERVING]);
+    whole.cancel();
+    strictly.cancel();
   });
 
   it("is watched: every change is told, the stop is the last", async () => {
     const seen: number[] = [];
-    const watching = client.watch(health, "watch", { service: "sluice.v1.RateLimiter" });
+    const watching = client.watch(health, "watch", { service: strict });
     watching.on("data", (answer) => seen.push(answer.status));
     const ended = new Promise((resolve) => watching.on("status", resolve));
     await expect.poll(() => seen).toEqual([SERVING]);
@@ -82,7 +108,7 @@ describe("health", () => {
   });
 
   it("is looked at once for all who watch, and not at all when they have left", async () => {
-    const watching = Array.from({ length: 50 }, () => client.watch(health, "watch", { service: "" }));
+    const watching = Array.from({ length: 50 }, () => client.watch(health, "watch", { service: strict }));
     const seen = new Map<unknown, number>();
     for (const one of watching) one.on("error", () => {}).on("data", ({ status }) => seen.set(one, status));
     const told = (): number[] => [...seen.values()];
@@ -103,18 +129,18 @@ describe("health", () => {
   it("is looked at anew for who begins to watch, and those who did hear of it too", () => {
     const { signal } = new AbortController();
     const feed = createHealthFeed({ accepting: () => accepting, countersStatus: () => undefined, draining: signal });
-    const first: boolean[] = [];
-    const second: boolean[] = [];
-    const stopFirst = feed.watch((serving) => first.push(serving));
+    const first: string[] = [];
+    const second: string[] = [];
+    const stopFirst = feed.watch((health) => first.push(health));
     accepting = false;
-    const stopSecond = feed.watch((serving) => second.push(serving));
+    const stopSecond = feed.watch((health) => second.push(health));
     stopFirst();
     accepting = true;
     feed.watch(() => {})();
     stopSecond();
     expect([first, second]).toEqual([
-      [true, false],
-      [false, true],
+      ["counting", "stopping"],
+      ["stopping", "counting"],
     ]);
   });
 

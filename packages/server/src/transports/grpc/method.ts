@@ -7,6 +7,7 @@ import {
   type ResponseOf,
   type ServiceDefinition,
 } from "@sluice/protocol";
+import type { CheckRequest } from "sluice";
 import type { Caller } from "../../access/access.ts";
 import type { Permission } from "../../access/roles.ts";
 import type { OwnLimits } from "../../control/limit-own-api.ts";
@@ -25,6 +26,8 @@ export interface GrpcContext extends Service {
   readonly ownLimits: OwnLimits;
   /** Whether Envoy is given headers to add to its answers. */
   readonly envoyHeaders?: boolean | undefined;
+  /** Whether the metadata `x-idempotency-key` gives a check its id if the message has none. Absent: no. */
+  readonly idempotencyHeader?: boolean | undefined;
 }
 
 /** Who calls, and how long they wait. */
@@ -37,6 +40,10 @@ export interface CallInfo {
    * throws `DeadlineOver` where nothing is left.
    */
   readonly deadlineMs: number | undefined;
+  /** The id that the call's metadata gives a check whose message has none. Empty: none. */
+  readonly metadataId: Pick<CheckRequest, "id" | "idTtlMs">;
+  /** Adds metadata to the answer, once and before it is sent. */
+  announce(metadata: Readonly<Record<string, string>>): void;
 }
 
 /** The same of a stream, which may outlast the caller's token. */

@@ -3,7 +3,7 @@ import { HealthDefinition as health } from "@sluice/protocol/health";
 import { RateLimiterServiceDefinition as ratelimiter } from "@sluice/protocol/ratelimiter";
 import { ServerReflectionDefinition as reflection } from "@sluice/protocol/reflection";
 import { batchCodec } from "./batch-codec.ts";
-import { envoyMethods } from "./envoy/methods.ts";
+import { envoyMethods } from "./envoy-methods.ts";
 import { charge } from "./handlers/charge.ts";
 import { check } from "./handlers/check.ts";
 import { checkAndIncrement } from "./handlers/check-and-increment.ts";
@@ -44,13 +44,8 @@ const batches = {
 
 const reset: MethodAudit = { action: "subject.reset" };
 
-/** Every method that is answered. */
-export const methods: readonly Method[] = [
-  unary(sluice, "check", "check", check),
-  unary(batches, "checkBatch", "check", checkBatch),
-  stream(batches, "checkStream", "check", checkStream),
-  unary(sluice, "charge", "check", charge),
-  unary(sluice, "giveBack", "check", giveBack),
+/** Those that callers also know from a service without a package. */
+const alsoBare: readonly Method[] = [
   unary(sluice, "lease", "check", lease),
   unary(sluice, "checkRateLimit", "check", checkRateLimit),
   unary(sluice, "getRemainingQuota", "read", getRemainingQuota),
@@ -61,6 +56,26 @@ export const methods: readonly Method[] = [
 
   unary(admin, "configurePolicy", "edit", configurePolicy, { action: "policy.put", access: "write" }),
   watch(admin, "listPolicies", "read", listPolicies, { action: "policy.list", access: "read" }),
+];
+
+/** The same method as `/RateLimiter/<name>`, whichever service it belongs to here. */
+function withoutPackage(method: Method): Method {
+  const { path } = method.definition;
+  return {
+    ...method,
+    definition: { ...method.definition, path: `/RateLimiter${path.slice(path.lastIndexOf("/"))}` },
+  };
+}
+
+/** Every method that is answered. */
+export const methods: readonly Method[] = [
+  unary(sluice, "check", "check", check),
+  unary(batches, "checkBatch", "check", checkBatch),
+  stream(batches, "checkStream", "check", checkStream),
+  unary(sluice, "charge", "check", charge),
+  unary(sluice, "giveBack", "check", giveBack),
+  ...alsoBare,
+  ...alsoBare.map(withoutPackage),
 
   unary(ratelimiter, "consumeAndCheckLimit", "check", consumeAndCheckLimit),
   unary(ratelimiter, "getCurrentConfig", "read", getCurrentConfig),

@@ -3,7 +3,13 @@ import fc from "fast-check";
 import { createLimiter, ManualClock } from "sluice";
 import { describe, expect, it } from "vitest";
 import type { PolicyDocument } from "../../control/control-plane.ts";
-import { documentOfFields, fieldsOfDocument, noFields, type PolicyFields } from "./policy-fields.ts";
+import {
+  documentOfFields,
+  fieldsOfDocument,
+  mayBeReplacedByFields,
+  noFields,
+  type PolicyFields,
+} from "./policy-fields.ts";
 import { documentOfMessage, rolloutOfMessage } from "./policy-message.ts";
 
 const bucketTypes: readonly number[] = [RuleType.GCRA, RuleType.TOKEN_BUCKET, RuleType.LEAKY_BUCKET];
@@ -72,10 +78,47 @@ describe("the fields of a policy", () => {
     expect(check("b", "t")).toBe(false);
     expect(check("b", "u")).toBe(true);
     clock.advance(1_000);
-    // Two are left of the user's minute, and that is one of cost 2.
-    expect([check("a", "v", "/embed"), check("a", "w")]).toEqual([true, false]);
+    // Two are left of the minute, and that is one of cost 2.
+    expect([check("a", "t", "/embed"), check("a", "t")]).toEqual([true, false]);
     const unnamed = Array.from({ length: 10 }, () => limiter.checkSync({ dimensions: { user: "a", tenant: "t" } }));
     expect(unnamed.every(({ allowed }) => allowed)).toBe(true);
+  });
+
+  it("count a user within its tenant, and tell users of two tenants with the same name apart", () => {
+    const fields = {
+      ...noFields,
+      ruleType: RuleType.FIXED_WINDOW,
+      windows: [{ spanMs: 60_000, limit: 3, burst: undefined }],
+    };
+    const decide = (dimensions: string[]) => {
+      const limiter = createLimiter({ policies: { policies: [documentOfFields("p", { ...fields, dimensions })] } });
+      return (user: string, tenant: string, cost: number) =>
+        limiter.checkSync({ policies: ["p"], dimensions: { user, tenant, ip: "203.0.113.7" }, cost, details: true });
+    };
+    const check = decide(["tenant", "user"]);
+    expect(check("u1", "one", 3).allowed).toBe(true);
+    const other = check("u1", "two", 3);
+    expect(other.allowed).toBe(true);
+    expect(other.limits?.map(({ scope, subject }) => [scope, subject])).toEqual([
+      ["tenant", "two"],
+      ["user", "two|u1"],
+    ]);
+    // Without the tenant there is nothing to count it within.
+    const alone = decide(["user"]);
+    expect([alone("u1", "one", 3).allowed, alone("u1", "two", 3).allowed]).toEqual([true, false]);
+    // An address has no tenant.
+    const byAddress = decide(["tenant", "ip"]);
+    expect([byAddress("u1", "one", 3).allowed, byAddress("u1", "two", 3).allowed]).toEqual([true, false]);
+  });
+
+  it("may replace a policy that counted users across tenants, and do not claim to say all of it", () => {
+    const limits = [
+      { by: ["user"], windows: ["3/m"] },
+      { by: ["tenant"], windows: ["3/m"] },
+    ];
+    expect(fieldsOfDocument("p", { limits })).toBeUndefined();
+    expect(mayBeReplacedByFields("p", { limits })).toBe(true);
+    expect(mayBeReplacedByFields("p", { limits, deny: { user: "u" } })).toBe(false);
   });
 
   it("are one counter for everybody where no dimension is named", () => {

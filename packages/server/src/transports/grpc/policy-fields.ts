@@ -60,7 +60,7 @@ export function isFailPolicy(number: number): boolean {
   return number === FailPolicy.UNSPECIFIED || Object.hasOwn(failModeOf, number);
 }
 
-/** The policy that the fields describe: each dimension has a counter of its own, with every window. */
+/** The policy that the fields describe: each dimension has a separate counter, with every window. */
 export function documentOfFields(id: string, fields: PolicyFields): PolicyDocument {
   const { ownerTeam, domain, dimensions, failPolicy, costMap, validFrom } = fields;
   const algorithm = algorithmOf[fields.ruleType];
@@ -71,11 +71,30 @@ export function documentOfFields(id: string, fields: PolicyFields): PolicyDocume
     id,
     ...(ownerTeam !== "" && { owner: ownerTeam }),
     domain: domain === "" ? byIdDomain : domain,
-    limits: dimensions.length === 0 ? [limit] : dimensions.map((dimension) => ({ by: [dimension], ...limit })),
+    limits:
+      dimensions.length === 0
+        ? [limit]
+        : dimensions.map((dimension) => ({ ...countedBy(dimension, dimensions), ...limit })),
     ...(Object.keys(costMap).length > 0 && { cost: costMap }),
     ...(onFailure !== undefined && { on_failure: onFailure }),
     ...(validFrom !== undefined && { valid_from: momentOf(validFrom) }),
   };
+}
+
+/** A tenant chooses the names of its users, so a user is counted within its tenant if the policy has both. */
+function countedBy(
+  dimension: string,
+  dimensions: readonly string[],
+): { readonly name?: string; readonly by: string[] } {
+  const within = dimension === "user" && dimensions.includes("tenant");
+  return within ? { name: "user", by: ["tenant", "user"] } : { by: [dimension] };
+}
+
+/** The dimension that `countedBy` made a limit of. Undefined where it is none of those; "" where the limit has no dimensions. */
+function dimensionOf({ name, by }: Limit, dimensions: readonly string[]): string | undefined {
+  const dimension = by.at(-1) ?? "";
+  const made = by.length === 0 ? { by: [] } : countedBy(dimension, dimensions);
+  return name === made.name && by.join() === made.by.join() ? dimension : undefined;
 }
 
 function writtenWindow({ spanMs, limit, burst }: PolicyWindow): Readonly<Record<string, unknown>> {
@@ -86,6 +105,19 @@ function momentOf({ seconds, nanos }: NonNullable<PolicyMessage["validFrom"]>): 
   const ms = seconds * 1_000 + Math.floor(nanos / 1e6);
   // What is out of a Date's range is told of by who reads the document.
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms);
+}
+
+/** Whether fields may replace a document: they say all of it, but for users that were once counted across tenants. */
+export function mayBeReplacedByFields(id: string, document: PolicyDocument): boolean {
+  if (fieldsOfDocument(id, document) !== undefined) return true;
+  const { limits } = document;
+  if (!Array.isArray(limits)) return false;
+  const withinTenant = limits.map((limit: unknown) => {
+    const isUser =
+      typeof limit === "object" && limit !== null && !("name" in limit) && "by" in limit && String(limit.by) === "user";
+    return isUser ? { ...limit, ...countedBy("user", ["tenant"]) } : limit;
+  });
+  return fieldsOfDocument(id, { ...document, limits: withinTenant }) !== undefined;
 }
 
 /** The fields that say all of a policy; undefined where there are none that do. */
@@ -99,7 +131,7 @@ export function fieldsOfDocument(id: string, document: PolicyDocument): PolicyFi
   return {
     ruleType: ruleTypeOf[algorithm],
     windows: windows.map(windowMessage),
-    dimensions: policy.limits.flatMap(({ by }) => by),
+    dimensions: dimensionsIn(policy.limits),
     failPolicy: policy.onFailureChosen ? failPolicyOf[policy.onFailure] : FailPolicy.UNSPECIFIED,
     costMap: Object.fromEntries(policy.cost.map(({ endpoint, cost }) => [endpoint, cost])),
     ownerTeam: policy.owner ?? "",
@@ -139,14 +171,18 @@ function isPlain(policy: Policy): boolean {
     policy.maxOvershoot === defaultPolicy.maxOvershoot &&
     !policy.countDenials &&
     limits.every((limit) => isPlainLimit(limit) && sayTheSame(limit, first)) &&
-    limits.every(({ by }) => by.length === 1 || (by.length === 0 && limits.length === 1)) &&
-    new Set(limits.map(({ by }) => by[0])).size === limits.length
+    (first.by.length > 0 || limits.length === 1) &&
+    limits.every((limit) => dimensionOf(limit, dimensionsIn(limits)) !== undefined) &&
+    new Set(limits.map(({ by }) => by.at(-1))).size === limits.length
   );
 }
 
-function isPlainLimit({ name, windows, tiers, missing, blockForMs, blockable, onChange }: Limit): boolean {
+function dimensionsIn(limits: readonly Limit[]): string[] {
+  return limits.flatMap(({ by }) => by.slice(-1));
+}
+
+function isPlainLimit({ windows, tiers, missing, blockForMs, blockable, onChange }: Limit): boolean {
   return (
-    name === undefined &&
     windows.every((window) => window.per.kind === "ms" && window.name === undefined) &&
     isEmpty(tiers) &&
     missing === "share" &&

@@ -1,4 +1,4 @@
-import { status } from "@grpc/grpc-js";
+import { type ServiceError, status } from "@grpc/grpc-js";
 import {
   CalendarUnit,
   ChargeRequest,
@@ -10,6 +10,7 @@ import {
   State,
   RateLimiterDefinition as service,
 } from "@sluice/protocol";
+import { BadRequest, Status } from "@sluice/protocol/status";
 import { createLimiter, ManualClock, MemoryCounters } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Access, Caller } from "../../access/access.ts";
@@ -52,6 +53,7 @@ const policies = [
     domain: "large",
     limits: [{ by: ["user"], algorithm: "fixed_window", windows: [{ limit: 5_000_000_000, per: "1h" }] }],
   },
+  { id: "several", domain: "several", limits: [{ by: ["user"], windows: ["5/s", "20/m", "100/h"] }] },
   { id: "dark", domain: "dark", mode: "shadow", limits: [{ by: ["user"], windows: ["1/h"] }] },
   {
     id: "api.read.v3",
@@ -127,7 +129,10 @@ describe("Check", () => {
         timeZone: "",
         burst: 3,
         name: "short",
+        label: "",
       },
+      moreAfterMs: 20_000,
+      limitRemaining: undefined,
       queue: undefined,
       state: State.NORMAL,
       denyCount: 0,
@@ -334,6 +339,8 @@ describe("CheckRateLimit and its siblings", () => {
       remaining: 1,
       resetAt: resetAt(30_000),
       retryAfter: 0,
+      degraded: false,
+      degradedReason: "",
     });
     await ask(1, Date.UTC(2031, 1, 1) / 1_000);
     clock.advance(500);
@@ -351,7 +358,7 @@ describe("CheckRateLimit and its siblings", () => {
       status.PERMISSION_DENIED,
       "this needs role operator, which ada does not have",
     ]);
-    expect(await client.call(service, "resetLimit", ada, { token })).toEqual({});
+    expect(await client.call(service, "resetLimit", ada, { token })).toEqual({ countersReset: 2 });
     expect(await client.call(service, "getRemainingQuota", ada, { token })).toMatchObject({ remaining: 2 });
     expect(JSON.stringify(logged)).toContain("olga");
   });
@@ -371,6 +378,12 @@ describe("CheckRateLimit and its siblings", () => {
     expect((await client.fail(service, "checkRateLimit", ip)).details).toMatch(/^identifier must be an IP address/);
   });
 });
+
+function fieldsOf({ metadata }: ServiceError): BadRequest["fieldViolations"] {
+  const { details } = Status.decode(metadata.get("grpc-status-details-bin")[0] as Buffer);
+  const told = details.find(({ typeUrl }) => typeUrl.endsWith("/google.rpc.BadRequest"));
+  return told === undefined ? [] : BadRequest.decode(told.value).fieldViolations;
+}
 
 describe("CheckAndIncrement and its siblings", () => {
   const key = { policyId: "api.read.v3", domain: "", dimensions: { user: "ada", tenant: "acme" } };
@@ -394,6 +407,8 @@ describe("CheckAndIncrement and its siblings", () => {
         remaining: 0,
         resetUnixMs: startMs + 60_000,
       },
+      degraded: false,
+      degradedReason: "",
     });
     expect(await ask("")).toMatchObject({ allowed: false, retryAfterMs: 15_000, matchedQuota: { scope: "tenant" } });
     expect(await ask("", 11)).toMatchObject({ allowed: false, retryAfterMs: 0 });
@@ -424,6 +439,21 @@ describe("CheckAndIncrement and its siblings", () => {
     expect([code, metadata.get("sluice-code")]).toEqual([status.NOT_FOUND, ["policy_not_found"]]);
   });
 
+  it("name the fields of their own messages where they refuse them", async () => {
+    const unknown = { ...key, policyId: "nowhere" };
+    const asked = [
+      await client.fail(service, "checkAndIncrement", { ...unknown, cost: 1, requestId: "" }),
+      await client.fail(service, "getUsage", unknown, { token }),
+      await client.fail(service, "resetKey", unknown, { token }),
+    ];
+    for (const error of asked)
+      expect(fieldsOf(error)).toEqual([{ field: "policy_id", description: 'no policy has the id "nowhere"' }]);
+    const long = { ...key, cost: 1, requestId: "r".repeat(257) };
+    const refused = await client.fail(service, "checkAndIncrement", long);
+    expect(refused.details).toMatch(/^request_id must be a text of 1 to 256 characters/);
+    expect(fieldsOf(refused).map(({ field }) => field)).toEqual(["request_id"]);
+  });
+
   it("tell how every limit stands, and reset them for an operator", async () => {
     await ask("", 3);
     const usage = await client.call(service, "getUsage", key, { token });
@@ -433,9 +463,21 @@ describe("CheckAndIncrement and its siblings", () => {
     ]);
     expect((await client.fail(service, "getUsage", key)).code).toBe(status.PERMISSION_DENIED);
     expect((await client.fail(service, "resetKey", key)).code).toBe(status.PERMISSION_DENIED);
-    expect(await client.call(service, "resetKey", key, { token })).toEqual({});
+    expect(await client.call(service, "resetKey", key, { token })).toEqual({ countersReset: 2 });
     expect((await client.call(service, "getUsage", key, { token })).quotas.map(({ used }) => used)).toEqual([0, 0]);
     expect(JSON.stringify(logged)).toContain("olga");
+  });
+
+  it("GetUsage tells of every window of a limit", async () => {
+    const key = { policyId: "several", domain: "", dimensions: { user: "ada" } };
+    await client.call(service, "checkAndIncrement", { ...key, cost: 3, requestId: "" });
+    const { quotas } = await client.call(service, "getUsage", key, { token });
+    expect(quotas).toMatchObject([
+      { window: "5/s", limit: 5, used: 3, remaining: 2 },
+      { window: "20/m", limit: 20, used: 3, remaining: 17 },
+      { window: "100/h", limit: 100, used: 3, remaining: 97 },
+    ]);
+    expect(quotas.map(({ resetUnixMs }) => resetUnixMs - startMs)).toEqual([600, 9_000, 108_000]);
   });
 
   it("ask the policies of a domain where none is named, and reset their counters", async () => {
@@ -446,9 +488,10 @@ describe("CheckAndIncrement and its siblings", () => {
       policyVersion: "calls#7",
     });
     expect(await used()).toEqual([["calls", 2]]);
-    await client.call(service, "resetKey", { ...calls, domain: "" }, { token });
+    const elsewhere = await client.call(service, "resetKey", { ...calls, domain: "" }, { token });
+    expect(elsewhere).toEqual({ countersReset: 0 });
     expect(await used()).toEqual([["calls", 2]]);
-    await client.call(service, "resetKey", calls, { token });
+    expect(await client.call(service, "resetKey", calls, { token })).toEqual({ countersReset: 1 });
     expect(await used()).toEqual([["calls", 0]]);
     const long = { ...calls, domain: "d".repeat(129) };
     expect((await client.fail(service, "resetKey", long, { token })).code).toBe(status.INVALID_ARGUMENT);

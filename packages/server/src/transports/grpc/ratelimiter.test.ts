@@ -68,7 +68,7 @@ describe("ConsumeAndCheckLimit", () => {
     // 15 have leaked out of the first bucket, 4.17 of the second: 15 and 9.17 are left.
     const response = (await consume("vip:1", 1)) as { remainingCapacity: number };
     expect(response).toMatchObject({ allowed: true, limitingRateIndex: 1 });
-    expect(response.remainingCapacity).toBeCloseTo(8.17, 0);
+    expect(response.remainingCapacity).toBeCloseTo(8.17, 6);
     expect(await consume("vip:1", 12)).toMatchObject({ allowed: false, limitingRateIndex: 1, denyCount: 12 });
   });
 
@@ -117,14 +117,21 @@ describe("ConsumeAndCheckLimit", () => {
   });
 });
 
-describe("ConsumeAndCheckLimit, where the buckets cannot be looked at afterwards", () => {
-  it("answers by what was decided: it was charged, and is not to be repeated", async () => {
+describe("ConsumeAndCheckLimit and GetBucketStatus", () => {
+  it("each ask the counters once, so that what they answer is of one moment", async () => {
     const store = new MemoryCounters({ clock });
+    const asked: string[] = [];
     const fail = (): Promise<never> => Promise.reject(new StoreUnavailable("storage_timeout", "too slow"));
     await open({
       local: false,
-      take: async (limits, options) => store.take(limits, options),
-      peek: fail,
+      take: async (limits, options) => {
+        asked.push("take");
+        return store.take(limits, options);
+      },
+      peek: async (limits, options) => {
+        asked.push("peek");
+        return store.peek(limits, options);
+      },
       give: fail,
       charge: fail,
       block: fail,
@@ -134,6 +141,11 @@ describe("ConsumeAndCheckLimit, where the buckets cannot be looked at afterwards
     });
     expect(await consume("vip:1", 5)).toMatchObject({ allowed: true, remainingCapacity: 15, limitingRateIndex: 0 });
     expect(await consume("vip:1", 16)).toMatchObject({ allowed: false, denyCount: 16 });
+    expect(await client.call(service, "getBucketStatus", { domain: "shop", limitKey: "vip:1" })).toMatchObject({
+      levels: [{ currentLevel: 5 }, { currentLevel: 5 }],
+      denyCount: 16,
+    });
+    expect(asked).toEqual(["take", "take", "peek"]);
   });
 });
 
@@ -185,6 +197,24 @@ describe("GetBucketStatus", () => {
     expect(await look()).toMatchObject({ levels });
     await consume("vip:1", 30);
     expect(await look()).toMatchObject({ levels, denyCount: 30 });
+  });
+
+  it("tells levels with their fractions, and when they were last decided by, which a look does not change", async () => {
+    await open();
+    const look = () => client.call(service, "getBucketStatus", { domain: "shop", limitKey: "vip:2" });
+    expect(await look()).toMatchObject({ levels: [{ currentLevel: 0 }, { currentLevel: 0 }], lastUpdateTimestamp: 0 });
+    await consume("vip:2", 5);
+    const takenMs = clock.epochMs();
+    clock.advance(333);
+    const { levels, lastUpdateTimestamp } = await look();
+    expect(levels[0]!.currentLevel).toBeCloseTo(5 - 3.33, 6);
+    expect(levels[1]!.currentLevel).toBeCloseTo(5 - 0.333 * 2.78, 6);
+    expect(levels[1]!.remainingCapacity).toBeCloseTo(20 + 0.333 * 2.78, 6);
+    expect(lastUpdateTimestamp).toBe(takenMs);
+    expect((await look()).lastUpdateTimestamp).toBe(takenMs);
+    clock.advance(100);
+    await consume("vip:2", 30);
+    expect(await look()).toMatchObject({ lastUpdateTimestamp: clock.epochMs(), denyCount: 30 });
   });
 });
 

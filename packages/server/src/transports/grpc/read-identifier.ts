@@ -1,6 +1,6 @@
 import { Dimension } from "@sluice/protocol";
 import { maxDimensionLength, type Problem, SluiceError } from "sluice";
-import { problemOfIp } from "../http/problem-of-ip.ts";
+import { findIpProblem } from "../../service/find-ip-problem.ts";
 
 const names: Readonly<Record<number, string>> = {
   [Dimension.USER]: "user",
@@ -27,7 +27,7 @@ export function readIdentifier(request: {
     const message = `must have at most ${maxDimensionLength} characters, but has ${endpoint.length}`;
     problems.push({ path: ["endpoint"], message });
   }
-  const badIp = name === "ip" ? problemOfIp(identifier) : undefined;
+  const badIp = name === "ip" ? findIpProblem(identifier) : undefined;
   if (badIp !== undefined) problems.push({ path: ["identifier"], message: badIp });
   if (problems.length > 0) {
     const message = problems.map((problem) => `${problem.path.join(".")} ${problem.message}`).join("; ");

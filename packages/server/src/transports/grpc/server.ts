@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { ServerHttp2Session, ServerOptions } from "node:http2";
 import type { Socket } from "node:net";
 import {
-  type Metadata,
+  Metadata,
   Server,
   type ServerDuplexStream,
   type ServerUnaryCall,
@@ -14,9 +14,10 @@ import {
 } from "@grpc/grpc-js";
 import { maxDeadlineMs, parseIp, renderIp } from "sluice";
 import { limitOwnApi } from "../../control/limit-own-api.ts";
+import type { TraceCarrier } from "../../observe/telemetry/tracing.ts";
+import { countChecks } from "../../service/count-checks.ts";
 import type { Service } from "../../service/service.ts";
-import { countChecks } from "../../telemetry/count-checks.ts";
-import type { TraceCarrier } from "../../telemetry/tracing.ts";
+import { idempotencyHeaderName, idFromText } from "../idempotency-key.ts";
 import type { Transport } from "../transport.ts";
 import { readmit } from "./admit.ts";
 import { type CallGate, callHeader, createCallGate } from "./call-gate.ts";
@@ -77,7 +78,7 @@ export interface GrpcServerOptions {
 
 /** gRPC over the method table. Knows of calls, metadata and connections; handlers know of messages. */
 export function createGrpcServer(
-  service: Service & Pick<GrpcContext, "envoyHeaders"> & Partial<Pick<GrpcContext, "ownLimits">>,
+  service: Service & Pick<GrpcContext, "envoyHeaders" | "idempotencyHeader"> & Partial<Pick<GrpcContext, "ownLimits">>,
   options: GrpcServerOptions = {},
 ): Transport {
   const stopping = new AbortController();
@@ -191,7 +192,7 @@ function register(server: Server, method: Method, context: GrpcContext, gate: Ca
     // A caller that does not read its answers gets no further ones.
     open.whenRoom(() => {
       try {
-        const response = method.handle(codec.read(call.request), traced, infoOf(call, open));
+        const response = method.handle(codec.read(call.request), traced, infoOf(call, open, context));
         if (response instanceof Promise) response.then(succeed).catch(fail);
         else succeed(response);
       } catch (error) {
@@ -224,7 +225,7 @@ function register(server: Server, method: Method, context: GrpcContext, gate: Ca
         leftOf(call.getDeadline());
         readmit({ authorization: call.metadata.get("authorization")[0]?.toString() }, method, context);
       };
-      const info: StreamCallInfo = Object.assign(infoOf(call, open), { admitAgain });
+      const info: StreamCallInfo = Object.assign(infoOf(call, open, context), { admitAgain });
       if (method.kind === "watch") {
         const watching = call as ServerWritableStream<Uint8Array, Uint8Array>;
         method.handle(codec.read(watching.request), watching, codec, context, info);
@@ -247,7 +248,12 @@ function asTheyAre(bytes: Buffer): Buffer {
   return bytes;
 }
 
-type Asking = { readonly metadata: Metadata; getDeadline(): Date | number; getPeer(): string };
+type Asking = {
+  readonly metadata: Metadata;
+  getDeadline(): Date | number;
+  getPeer(): string;
+  sendMetadata(metadata: Metadata): void;
+};
 
 function openCallOf({ metadata }: Asking, gate: CallGate): OpenCall | undefined {
   const [id] = metadata.get(callHeader);
@@ -255,7 +261,7 @@ function openCallOf({ metadata }: Asking, gate: CallGate): OpenCall | undefined 
 }
 
 /** Throws if the deadline is over. */
-function infoOf(call: Asking, { caller }: OpenCall): CallInfo {
+function infoOf(call: Asking, { caller }: OpenCall, { idempotencyHeader = false }: GrpcContext): CallInfo {
   const deadline = call.getDeadline();
   leftOf(deadline);
   return {
@@ -266,8 +272,18 @@ function infoOf(call: Asking, { caller }: OpenCall): CallInfo {
     get deadlineMs(): number | undefined {
       return leftOf(deadline);
     },
+    get metadataId(): CallInfo["metadataId"] {
+      return idempotencyHeader ? idFromText(call.metadata.get(idempotencyHeaderName)[0]) : noId;
+    },
+    announce(fields): void {
+      const metadata = new Metadata();
+      for (const [name, value] of Object.entries(fields)) metadata.set(name, value);
+      call.sendMetadata(metadata);
+    },
   };
 }
+
+const noId: CallInfo["metadataId"] = {};
 
 /** Where in a trace the call was sent. */
 function carrierOf(metadata: Metadata): TraceCarrier {

@@ -17,7 +17,7 @@ import {
   type Shape,
   text,
 } from "sluice";
-import { problemOfIp } from "./problem-of-ip.ts";
+import { findIpProblem } from "../../service/find-ip-problem.ts";
 
 export const maxChecks = 1_000;
 const maxNameLength = 128;
@@ -26,7 +26,7 @@ const dimensions = described(
   refine(
     mapOf(text({ max: maxNameLength }), text({ min: 0, max: maxDimensionLength }), { max: maxDimensions }),
     (given, reading) => {
-      const problem = problemOfIp(given.ip);
+      const problem = findIpProblem(given.ip);
       return problem === undefined ? given : reading.problem(problem, "ip");
     },
   ),

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Protocol } from "../../protocol.ts";
 import type { HeldBytes, Holding } from "../held-bytes.ts";
-import type { Protocol } from "../transport.ts";
 import type { Turns } from "../turns.ts";
 import { answerClientError, behindUpgrade, type ClientError } from "./client-errors.ts";
 

@@ -1,4 +1,12 @@
-import type { Decision, DecisionReason, LimitDecision, ShadowDenial, SubjectState, Window } from "sluice";
+import {
+  type Decision,
+  type DecisionReason,
+  type LimitDecision,
+  type ShadowDenial,
+  type SubjectState,
+  type Window,
+  windowLabel,
+} from "sluice";
 import { type WindowBody, windowBody } from "./policy-body.ts";
 
 /** A decision as JSON. What is undefined is left out; times are milliseconds. */
@@ -12,10 +20,13 @@ export interface DecisionBody {
   readonly window?: WindowBody | undefined;
   readonly limit?: number | undefined;
   readonly remaining?: number | undefined;
+  /** Left out where it is the same as `remaining`. */
+  readonly limit_remaining?: number | undefined;
   readonly used?: number | undefined;
   readonly retry_after_ms?: number | undefined;
   readonly reset_after_ms?: number | undefined;
   readonly reset_at_ms?: number | undefined;
+  readonly more_after_ms?: number | undefined;
   readonly queue?: QueueBody | undefined;
   readonly state: SubjectState;
   readonly deny_count: number;
@@ -71,10 +82,12 @@ export function decisionBody(decision: Decision): DecisionBody {
     window: decision.window === undefined ? undefined : windowBodyOf(decision.window),
     limit: decision.limit,
     remaining: decision.remaining,
+    limit_remaining: decision.limitRemaining === decision.remaining ? undefined : decision.limitRemaining,
     used: decision.used,
     retry_after_ms: finite(decision.retryAfterMs),
     reset_after_ms: finite(decision.resetAfterMs),
     reset_at_ms: finite(decision.resetAtMs),
+    more_after_ms: finite(decision.moreAfterMs),
     queue: queueBody(queue),
     state: decision.state,
     deny_count: decision.denyCount,
@@ -108,7 +121,7 @@ const windowBodies = new WeakMap<Window, WindowBody>();
 export function windowBodyOf(window: Window): WindowBody {
   let body = windowBodies.get(window);
   if (body === undefined) {
-    body = windowBody(window);
+    body = { ...windowBody(window), label: windowLabel(window) };
     windowBodies.set(window, body);
   }
   return body;

@@ -15,6 +15,7 @@ export interface ExplanationBody {
     readonly counter: string;
     readonly cost: number;
     readonly tier?: string | undefined;
+    readonly missing: readonly string[];
     readonly shadow: boolean;
     readonly counted: string;
     readonly allowance: number;

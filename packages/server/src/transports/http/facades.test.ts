@@ -122,15 +122,6 @@ describe("POST /v1/rate-limit", () => {
         ],
       },
     ],
-    [
-      "limit_hierarchy[1]",
-      {
-        limit_hierarchy: [
-          ["user", "api.search"],
-          ["user", "nothing"],
-        ],
-      },
-    ],
   ])("names what is wrong by the caller's own field: %s", async (field, wrong) => {
     const { status, body } = await post("/v1/rate-limit", { identifier: user, resource: "api.search", ...wrong });
     expect(status).toBe(400);
@@ -259,13 +250,165 @@ describe("a hierarchy of limits", () => {
     expect(elsewhere.body).toMatchObject({ limit_results: { "user:api.search": { tokens_remaining: 5 } } });
   });
 
-  it("refuses a level that is no policy", async () => {
-    const { status, body } = await post("/v1/rate-limit", {
-      identifier: user,
-      resource: "api.search",
-      limit_hierarchy: [["user", "nothing"]],
+  const partly = (levels: readonly (readonly [string, string])[], tokens = 1): Json => ({
+    identifier: user,
+    resource: "api.search",
+    tokens,
+    metadata: { ip: "203.0.113.9" },
+    limit_hierarchy: levels,
+  });
+
+  it("decides a level without a policy by the default policy, and names it", async () => {
+    const request = partly([
+      ["user", "api.search"],
+      ["user", "nothing"],
+      ["global", "nothing"],
+    ]);
+    const { status, headers, body } = await post("/v1/rate-limit", request);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      allowed: true,
+      blocking_limit: null,
+      tokens_remaining: 9,
+      limit_results: {
+        "user:api.search": { policy: "user:api.search", tokens_remaining: 9 },
+        "user:nothing": { policy: "default", allowed: true, tokens_remaining: 999, tokens_capacity: 1000 },
+        "global:nothing": { policy: "default" },
+      },
     });
+    expect(headers.get("x-ratelimit-remaining")).toBe("9");
+  });
+
+  it("counts a level by the default policy in the counter that a request for it alone has", async () => {
+    await post("/v1/rate-limit", partly([["user", "nothing"]], 100));
+    const alone = await post("/v1/rate-limit", { identifier: user, resource: "nothing", tokens: 100 });
+    expect(alone.body).toMatchObject({ tokens_remaining: 800 });
+  });
+
+  it("charges no level when the default policy refuses one, and says which", async () => {
+    const levels = [
+      ["user", "api.search"],
+      ["user", "exhausted"],
+    ] as const;
+    await post("/v1/rate-limit", { identifier: user, resource: "exhausted", tokens: 999 });
+    const { status, body } = await post("/v1/rate-limit", partly(levels, 10));
+    expect(status).toBe(429);
+    expect(body).toMatchObject({
+      blocking_limit: "user:exhausted",
+      limit_results: {
+        "user:api.search": { allowed: true, tokens_remaining: 10 },
+        "user:exhausted": { allowed: false },
+      },
+    });
+    const spared = await post("/v1/rate-limit", { identifier: user, resource: "api.search", tokens: 10 });
+    expect(spared.status).toBe(200);
+  });
+
+  it("counts a level whose subject the metadata lacks by the identifier, and locks nobody else out", async () => {
+    const request = { identifier: user, resource: "x", limit_hierarchy: [["ip", "unheard"]], tokens: 1000 };
+    expect((await post("/v1/rate-limit", request)).status).toBe(200);
+    expect((await post("/v1/rate-limit", request)).status).toBe(429);
+    expect((await post("/v1/rate-limit", { ...request, identifier: `${user}-other` })).status).toBe(200);
+  });
+});
+
+describe("the default policy", () => {
+  const all = { tokens: 1000 };
+
+  it("counts every resource separately", async () => {
+    expect((await post("/v1/rate-limit", { identifier: user, resource: "one", ...all })).status).toBe(200);
+    expect((await post("/v1/rate-limit", { identifier: user, resource: "one" })).status).toBe(429);
+    expect((await post("/v1/rate-limit", { identifier: user, resource: "two", ...all })).status).toBe(200);
+  });
+
+  it("counts every API separately, however its path is spelt", async () => {
+    const check = (api: string): Promise<{ body: Json }> =>
+      post("/shouldAllow", { scope: "user", scope_value: user, api });
+    expect((await check("/one")).body).toMatchObject({ remaining: 999 });
+    expect((await check("/ONE/?x=1")).body).toMatchObject({ remaining: 998 });
+    expect((await check("/two")).body).toMatchObject({ remaining: 999 });
+  });
+
+  it("counts the paths of other requests together, so that new ones do not evade it", async () => {
+    const check = (endpoint: string): Promise<{ body: Json }> =>
+      post("/v1/check", { dimensions: { user, endpoint }, cost: 100 });
+    await check("/x1");
+    expect((await check("/x2")).body).toMatchObject({ remaining: 800 });
+  });
+
+  it("counts each scope separately, and an address in its one form", async () => {
+    const ask = (scope: string, identifier: string): Promise<{ body: Json }> =>
+      post("/v1/rate-limit", { identifier, scope, resource: user, tokens: 100 });
+    await ask("ip", "2001:db8::1");
+    expect((await ask("ip", "2001:DB8:0::1")).body).toMatchObject({ tokens_remaining: 800 });
+    expect((await ask("device", "2001:db8::1")).body).toMatchObject({ tokens_remaining: 900 });
+    expect((await ask("session", "2001:db8::1")).body).toMatchObject({ tokens_remaining: 900 });
+  });
+
+  it("refuses levels without a policy where there is no default, and an unknown policy always", async () => {
+    const service = createTestService(createLimiter({ policies: { ...policies, default: "none" } }));
+    const http = await createHttpServer({ ...service, idempotencyHeader: false, random: undefined });
+    const other = await listenForTest("http", http);
+    try {
+      const ask = async (path: string, body: Json): Promise<Json> => {
+        const headers = { "content-type": "application/json" };
+        const options = { method: "POST", headers, body: JSON.stringify(body) };
+        return (await (await fetch(`http://${other.address}${path}`, options)).json()) as Json;
+      };
+      const limit_hierarchy = [
+        ["user", "api.search"],
+        ["user", "nothing"],
+      ];
+      expect(await ask("/v1/rate-limit", { identifier: user, resource: "x", limit_hierarchy })).toMatchObject({
+        code: "policy_not_found",
+        problems: [{ field: "limit_hierarchy[1]" }],
+      });
+    } finally {
+      await other.close();
+    }
+    const { status, body } = await post("/v1/check", { dimensions: { user }, policies: ["nothing"] });
     expect(status).toBe(400);
     expect(body.code).toBe("policy_not_found");
+  });
+});
+
+describe("X-Idempotency-Key", () => {
+  it.each([
+    ["/v1/rate-limit", (): Json => ({ identifier: user, resource: "api.search", tokens: 4 }), "tokens_remaining", 6],
+    [
+      "/v1/rate-limit",
+      (): Json => ({
+        identifier: user,
+        resource: "x",
+        tokens: 4,
+        limit_hierarchy: [
+          ["user", "x"],
+          ["user", "api.search"],
+        ],
+      }),
+      "tokens_remaining",
+      6,
+    ],
+    ["/shouldAllow", (): Json => ({ scope: "user", scope_value: user, api: "/payments" }), "remaining", 1],
+  ])("charges a request to %s once, where it is trusted, and else each time", async (path, body, field, left) => {
+    for (const idempotencyHeader of [true, false]) {
+      const service = createTestService(createLimiter({ policies }));
+      const http = await createHttpServer({ ...service, idempotencyHeader, random: undefined });
+      const other = await listenForTest("http", http);
+      try {
+        const headers = { "content-type": "application/json", "x-idempotency-key": "5f0c7a0e" };
+        const asked = { method: "POST", headers, body: JSON.stringify(body()) };
+        const remaining: unknown[] = [];
+        for (let times = 0; times < 2; times++) {
+          const answer = (await (await fetch(`http://${other.address}${path}`, asked)).json()) as Json;
+          remaining.push(answer[field]);
+        }
+        expect(remaining[0]).toBe(left);
+        if (idempotencyHeader) expect(remaining[1]).toBe(left);
+        else expect(remaining[1]).toBeLessThan(left);
+      } finally {
+        await other.close();
+      }
+    }
   });
 });

@@ -1,7 +1,7 @@
 import { choice, described, type JsonSchema, type Shape } from "sluice";
-import { type HotKeyOrder, hotKeyOrders } from "../../hot-keys/hottest.ts";
-import { type MergedHotKeys, mostHotKeys, usualHotKeys } from "../../hot-keys/merge-hot-keys.ts";
-import type { ShowSubject } from "../../telemetry/hide-subjects.ts";
+import { type HotKeyOrder, hotKeyOrders } from "../../observe/hot-keys/hottest.ts";
+import { type MergedHotKeys, mostHotKeys, usualHotKeys } from "../../observe/hot-keys/merge-hot-keys.ts";
+import type { ShowSubject } from "../../observe/telemetry/hide-subjects.ts";
 import { wholeNumber } from "./read-query.ts";
 import { integer, list, number, object, text } from "./schema-parts.ts";
 

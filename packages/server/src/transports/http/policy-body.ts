@@ -18,6 +18,8 @@ export interface WindowBody {
   /** Absent where the window has none of its own. */
   readonly burst?: number | undefined;
   readonly name?: string | undefined;
+  /** In decisions: what tells it from other windows under the same policy and scope. Absent where it is the only one. */
+  readonly label?: string | undefined;
 }
 
 export function windowBody({ limit, per, burst, name }: Window): WindowBody {
@@ -108,7 +110,7 @@ function limitBody(limit: Limit): Body {
     name: limit.name,
     by: limit.by,
     algorithm: limit.algorithm,
-    windows: limit.windows.map(windowBody),
+    windows: limit.windows.length === 0 ? undefined : limit.windows.map(windowBody),
     tiers: Object.fromEntries(tiers),
     missing: limit.missing,
     block_for: renderDuration(limit.blockForMs),

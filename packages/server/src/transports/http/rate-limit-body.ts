@@ -11,12 +11,23 @@ export interface RateLimitStanding {
   readonly degraded_reason: string | null;
 }
 
+export interface LevelStanding extends RateLimitStanding {
+  /** The policy that decided the level: `scope:resource`, or the default policy if there is no such policy. */
+  readonly policy: string;
+}
+
+/** Levels of a hierarchy that were decided as one request: several policies, or a level that the default policy decided. */
+export interface LevelDecisions {
+  readonly names: readonly string[];
+  readonly decision: Decision;
+}
+
 export interface RateLimitBody extends RateLimitStanding {
   readonly error?: "rate_limit_exceeded" | "storage_unavailable";
   /** `scope:resource` of the limit that denies. */
   readonly blocking_limit?: string | null;
   readonly retry_after?: number | null;
-  readonly limit_results?: Readonly<Record<string, RateLimitStanding>>;
+  readonly limit_results?: Readonly<Record<string, LevelStanding>>;
   readonly most_restrictive_limit?: RateLimitStanding;
 }
 
@@ -36,12 +47,21 @@ function assumeOutage(decision: Decision, nowMs: number): Decision {
   };
 }
 
-/** `limit` is the limit that was asked for; `hierarchy` the policies of all levels, where there are several. */
+/** The level that decides: of denials the one with the longest wait, else the one with the smallest share left. */
+export function speakingLevel(levels: readonly LevelDecisions[]): LevelDecisions {
+  const [speaking] = levels.toSorted((one, other) => byStrictness(one.decision, other.decision));
+  const left = levels.map(({ decision }) => decision.remaining).filter((remaining) => remaining !== undefined);
+  if (left.length < 2) return speaking!;
+  // What is left is the least over all levels, whichever decides.
+  return { ...speaking!, decision: { ...speaking!.decision, remaining: Math.min(...left) } };
+}
+
+/** `limit` is the limit that was asked for; `levels` those of a hierarchy. */
 export function rateLimitBody(
   decided: Decision,
   limit: string,
   nowMs: number,
-  hierarchy?: readonly string[],
+  levels?: readonly LevelDecisions[],
 ): RateLimitBody {
   const decision = assumeOutage(decided, nowMs);
   const { allowed } = decision;
@@ -49,16 +69,21 @@ export function rateLimitBody(
   return {
     ...(!allowed && {
       error: decision.reason === "degraded" ? "storage_unavailable" : "rate_limit_exceeded",
-      blocking_limit: hierarchy === undefined ? limit : (decision.policy ?? limit),
+      blocking_limit: levels === undefined ? limit : blockingLevel(levels, limit),
       retry_after: secondsOf(decision.retryAfterMs),
     }),
     ...standing,
-    ...(hierarchy !== undefined && {
+    ...(levels !== undefined && {
       ...(allowed && { blocking_limit: null }),
-      limit_results: resultsOf(decision, hierarchy),
+      limit_results: Object.assign({}, ...levels.map(resultsOf)),
       most_restrictive_limit: standing,
     }),
   };
+}
+
+function blockingLevel(levels: readonly LevelDecisions[], limit: string): string {
+  const { names, decision } = speakingLevel(levels);
+  return names.length === 1 ? names[0]! : (decision.policy ?? limit);
 }
 
 type Standing = Pick<Decision | LimitDecision, "allowed" | "remaining" | "limit" | "retryAfterMs">;
@@ -80,24 +105,32 @@ function standingOf(
 }
 
 /** One result per level. A policy with several limits is described by the strictest of them, with what is left over all. */
-function resultsOf(decision: Decision, hierarchy: readonly string[]): Readonly<Record<string, RateLimitStanding>> {
+function resultsOf({ names, decision }: LevelDecisions): Readonly<Record<string, LevelStanding>> {
   const nowMs = (decision.resetAtMs ?? 0) - (decision.resetAfterMs ?? 0);
-  const results: Record<string, RateLimitStanding> = {};
-  for (const policy of hierarchy) {
-    const limits = (decision.limits ?? []).filter((limit) => limit.policy === policy);
+  const results: Record<string, LevelStanding> = {};
+  for (const name of names) {
+    const limits = (decision.limits ?? []).filter((limit) => names.length === 1 || limit.policy === name);
     const [strictest] = limits.toSorted(byStrictness);
     if (strictest === undefined) continue;
     const remaining = Math.min(...limits.map((limit) => limit.remaining));
-    results[policy] = standingOf({ ...strictest, remaining }, nowMs + strictest.resetAfterMs, decision.degraded);
+    const standing = standingOf({ ...strictest, remaining }, nowMs + strictest.resetAfterMs, decision.degraded);
+    results[name] = { ...standing, policy: strictest.policy };
   }
   return results;
 }
 
 /** Denials first, the longest wait before others; then the smallest share left. */
-function byStrictness(one: LimitDecision, other: LimitDecision): number {
+function byStrictness(one: Judged, other: Judged): number {
   if (one.allowed !== other.allowed) return one.allowed ? 1 : -1;
   if (!one.allowed) return (other.retryAfterMs ?? Infinity) - (one.retryAfterMs ?? Infinity) || 0;
-  return other.used / other.limit - one.used / one.limit;
+  return usedShare(other) - usedShare(one);
+}
+
+type Judged = Pick<Decision | LimitDecision, "allowed" | "retryAfterMs" | "used" | "limit">;
+
+/** 0 where nothing was counted. */
+function usedShare({ used, limit }: Judged): number {
+  return used === undefined || limit === undefined ? 0 : used / limit;
 }
 
 /** With fractions: a quarter of a second is not no time at all. */

@@ -11,7 +11,7 @@ import {
   type Shape,
   text,
 } from "sluice";
-import { problemOfIp } from "./problem-of-ip.ts";
+import { findIpProblem } from "../../service/find-ip-problem.ts";
 
 /** A request in the words of a token bucket, and the dimensions that it means. */
 export interface RateLimitRequest extends RateLimitWords {
@@ -66,6 +66,19 @@ export const rateLimitShape: Shape<RateLimitRequest> = refine(words, (asked, rea
   return { ...asked, dimensions };
 });
 
+/**
+ * Who a level is about that only the default policy is left for: one for all is `global`, any other is found like those of the
+ * policies. A level that the metadata says nothing of counts the identifier.
+ */
+export function levelDimensions(
+  { identifier, dimensions }: RateLimitRequest,
+  [level, resource]: readonly [scope: string, resource: string],
+): Readonly<Record<string, string>> {
+  const value = dimensions[level] ?? (level === "global" ? level : identifier);
+  const isWho = level !== "ip" || findIpProblem(value) === undefined;
+  return { scope: level, resource, identifier: value, ...(isWho && { [level]: value }) };
+}
+
 /** A dimension, and the field that it comes from. */
 interface FoundDimension {
   readonly dimension: string;
@@ -98,7 +111,7 @@ function problemsOf(found: readonly FoundDimension[]): readonly Problem[] {
   return found.flatMap(({ dimension, value, path }): Problem[] => {
     if (value.length > maxDimensionLength)
       return [{ path, message: `must have at most ${maxDimensionLength} characters, but has ${value.length}` }];
-    const problem = dimension === "ip" ? problemOfIp(value) : undefined;
+    const problem = dimension === "ip" ? findIpProblem(value) : undefined;
     return problem === undefined ? [] : [{ path, message: problem }];
   });
 }

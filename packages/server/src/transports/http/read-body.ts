@@ -25,12 +25,13 @@ const jsonOnly: readonly BodyType[] = ["json"];
 
 /**
  * Reads a body of these types, of at most so many bytes, and goes on; never where it breaks off. The usual body is one piece.
+ * `untyped`: it is JSON, whatever its content type says.
  */
 export function readBody(
   request: IncomingMessage,
   maxBytes: number,
   go: (read: ReadBody) => void,
-  types: readonly BodyType[] = jsonOnly,
+  types: readonly BodyType[] | "untyped" = jsonOnly,
 ): void {
   const { "content-length": told, "transfer-encoding": encoding, "content-type": contentType } = request.headers;
   const { "content-encoding": coding } = request.headers;
@@ -38,8 +39,8 @@ export function readBody(
     go(nothing);
     return;
   }
-  const type = contentType === undefined ? undefined : findBodyType(contentType);
-  if (type === undefined || !types.includes(type)) {
+  const type = types === "untyped" ? "json" : findBodyType(contentType);
+  if (type === undefined || (types !== "untyped" && !types.includes(type))) {
     go({ kind: "refused", error: ofAnotherType(contentType, types), close: false });
     return;
   }
@@ -82,7 +83,8 @@ function enlarge(held: Buffer, bytes: number): Buffer {
 }
 
 /** YAML also under the names that it had before it had one of its own. */
-function findBodyType(contentType: string): BodyType | undefined {
+function findBodyType(contentType: string | undefined): BodyType | undefined {
+  if (contentType === undefined) return undefined;
   if (contentType === "application/json" || /^application\/json[ \t]*(;|$)/i.test(contentType)) return "json";
   return /^(application|text)\/(x-)?yaml[ \t]*(;|$)/i.test(contentType) ? "yaml" : undefined;
 }
@@ -92,9 +94,9 @@ const writtenOut: Readonly<Record<BodyType, string>> = {
   yaml: "YAML, with content-type: application/yaml",
 };
 
-function ofAnotherType(contentType: string | undefined, types: readonly BodyType[]): ErrorBody {
+function ofAnotherType(contentType: string | undefined, types: readonly BodyType[] | "untyped"): ErrorBody {
   const said = contentType === undefined ? "has no content-type" : `is ${JSON.stringify(contentType)}`;
-  const wanted = types.map((type) => writtenOut[type]).join(", or ");
+  const wanted = (types === "untyped" ? jsonOnly : types).map((type) => writtenOut[type]).join(", or ");
   return renderErrorBody(415, "invalid_request", `the body ${said}; send ${wanted}`);
 }
 

@@ -6,19 +6,23 @@ import { decisionBody, windowBodyOf } from "./decision-body.ts";
  * the usual kind. What belongs to a limit is written once, not with every answer.
  */
 export function renderDecisionText(decision: Decision): string {
-  const { window, retryAfterMs, resetAfterMs, resetAtMs, remaining, used } = decision;
+  const { window, retryAfterMs, resetAfterMs, resetAtMs, moreAfterMs, remaining, limitRemaining, used } = decision;
   if (window === undefined || !isUsual(decision)) return JSON.stringify(decisionBody(decision));
   const retry = retryAfterMs === undefined ? "" : `"retry_after_ms":${retryAfterMs},`;
+  const more = moreAfterMs === undefined ? "" : `"more_after_ms":${moreAfterMs},`;
+  const own =
+    limitRemaining === undefined || limitRemaining === remaining ? "" : `"limit_remaining":${limitRemaining},`;
   return (
     `{"allowed":${decision.allowed},"reason":"${decision.reason}","cost":${decision.cost},${lastingTextOf(decision, window)}` +
-    `"remaining":${remaining},"used":${used},${retry}"reset_after_ms":${resetAfterMs},"reset_at_ms":${resetAtMs},` +
+    `"remaining":${remaining},${own}"used":${used},${retry}"reset_after_ms":${resetAfterMs},"reset_at_ms":${resetAtMs},${more}` +
     `"state":"${decision.state}","deny_count":${decision.denyCount},"replayed":${decision.replayed},"preview":${decision.preview}}`
   );
 }
 
 /** Spoken by a limit, with every number finite, and nothing to tell beside. */
 function isUsual(decision: Decision): boolean {
-  const { queue, degraded, shadow, limits, receipt, retryAfterMs, resetAfterMs, resetAtMs, remaining, used } = decision;
+  const { queue, degraded, shadow, limits, receipt, retryAfterMs, resetAfterMs, resetAtMs, moreAfterMs } = decision;
+  const { remaining, limitRemaining, used } = decision;
   return (
     queue === undefined &&
     degraded === undefined &&
@@ -26,6 +30,8 @@ function isUsual(decision: Decision): boolean {
     limits === undefined &&
     receipt === undefined &&
     (retryAfterMs === undefined || Number.isFinite(retryAfterMs)) &&
+    (moreAfterMs === undefined || Number.isFinite(moreAfterMs)) &&
+    (limitRemaining === undefined || Number.isFinite(limitRemaining)) &&
     Number.isFinite(resetAfterMs) &&
     Number.isFinite(resetAtMs) &&
     Number.isFinite(remaining) &&

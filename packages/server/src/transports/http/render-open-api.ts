@@ -1,4 +1,6 @@
 import type { JsonSchema } from "sluice";
+import { openAccess } from "../../access/access.ts";
+import type { Permission } from "../../access/roles.ts";
 import { problemType } from "./errors.ts";
 import type { BodyType } from "./read-body.ts";
 import type { Answer, Route } from "./route.ts";
@@ -13,16 +15,20 @@ export interface OpenApiOptions {
   readonly title: string;
   readonly description: string;
   readonly schemas: Readonly<Record<string, JsonSchema>>;
-  /** Where every request needs a token that is not to a route that needs nothing. */
-  readonly needsTokens?: boolean | undefined;
+  /** Where it listens unless told otherwise. */
+  readonly usualPort: number;
+  /** What needs a token also on a server that was given none: all permissions, or those that are not for everybody then. */
+  readonly alwaysNeedToken: (permission: Permission) => boolean;
   /** What goes wrong on any route that reads a body, by status. Absent: what does on those that decide. */
   readonly bodyErrors?: Readonly<Record<number, string>> | undefined;
 }
 
-const decidingApi: OpenApiOptions = {
+export const decidingApi: OpenApiOptions = {
   title: "Sluice",
   description: "Rate limiting that is exact and explains itself. A denial is an answer (429), not an error.",
   schemas,
+  usualPort: 8080,
+  alwaysNeedToken: (permission) => !openAccess.identify(undefined).may.has(permission),
 };
 
 /** Describes a route table in OpenAPI 3.1, from the very shapes that bodies are read by. */
@@ -44,11 +50,19 @@ export function renderOpenApi(
       description: options.description,
       license: { name: "Apache-2.0", identifier: "Apache-2.0" },
     },
+    servers: [
+      { url: "/", description: "The server that this description comes from" },
+      {
+        url: "http://{host}:{port}",
+        description: "A server by its address",
+        variables: { host: { default: "127.0.0.1" }, port: { default: String(options.usualPort) } },
+      },
+    ],
     paths,
     components: {
       schemas: options.schemas,
       headers: rateLimitHeaders,
-      ...(options.needsTokens === true && { securitySchemes: { token: { type: "http", scheme: "bearer" } } }),
+      securitySchemes: { token: { type: "http", scheme: "bearer", description: tokenDescription } },
     },
   };
 }
@@ -63,13 +77,13 @@ function renderOperation(route: DescribedRoute, options: OpenApiOptions): Json {
     operationId: operationId(route),
     summary: route.summary,
     ...(route.isDeprecated === true && { deprecated: true }),
-    ...(options.needsTokens === true && { security: route.needs === "nothing" ? [] : [{ token: [] }] }),
+    security: renderSecurity(route, options),
     ...(parameters.length > 0 && { parameters }),
     ...(route.bodies !== undefined && {
       requestBody: {
         required: route.bodyOptional !== true,
         content: Object.fromEntries(
-          (route.bodyTypes ?? ["json"]).map((type) => [
+          bodyTypesOf(route).map((type) => [
             mediaTypes[type],
             { schema: oneOf(route.bodies!.map((shape) => shape.schema)) },
           ]),
@@ -82,6 +96,19 @@ function renderOperation(route: DescribedRoute, options: OpenApiOptions): Json {
       default: { description: "Something went wrong", content: { [problemType]: { schema: reference("Error") } } },
     },
   };
+}
+
+const tokenDescription =
+  "A token of the server. Where an operation lists none as well, a server without tokens answers without one; a server with tokens never does.";
+
+/** Alternatives: an empty list needs nothing, and an empty entry stands for no token. */
+function renderSecurity({ needs }: DescribedRoute, { alwaysNeedToken }: OpenApiOptions): readonly Json[] {
+  if (needs === "nothing") return [];
+  return alwaysNeedToken(needs) ? [{ token: [] }] : [{ token: [] }, {}];
+}
+
+function bodyTypesOf({ bodyTypes = ["json"] }: DescribedRoute): readonly BodyType[] {
+  return bodyTypes === "untyped" ? ["json"] : bodyTypes;
 }
 
 const mediaTypes: Readonly<Record<BodyType, string>> = { json: "application/json", yaml: "application/yaml" };

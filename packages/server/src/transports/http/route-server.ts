@@ -2,11 +2,12 @@ import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } fro
 import type { Socket } from "node:net";
 import type { ErrorCode } from "sluice";
 import { type Caller, unasked } from "../../access/access.ts";
-import { RateLimited } from "../../service/rate-limited.ts";
+import { RateLimited } from "../../control/rate-limited.ts";
+import type { RequestSpan, TraceCarrier } from "../../observe/telemetry/tracing.ts";
+import type { Protocol } from "../../protocol.ts";
 import type { Service } from "../../service/service.ts";
-import type { RequestSpan, TraceCarrier } from "../../telemetry/tracing.ts";
 import { HeldBytes } from "../held-bytes.ts";
-import type { Protocol, Transport } from "../transport.ts";
+import type { Transport } from "../transport.ts";
 import { Turns } from "../turns.ts";
 import { type ClientError, maxHeaderBytes, maxHeaders } from "./client-errors.ts";
 import { followConnections } from "./connections.ts";

@@ -23,8 +23,8 @@ export interface Route<Context = HttpContext, Name extends string = SchemaName> 
   readonly bodies?: readonly Shape<unknown>[];
   /** Whether a body must be there. Absent: yes. */
   readonly bodyOptional?: boolean | undefined;
-  /** What a body may be written in. Absent: JSON. */
-  readonly bodyTypes?: readonly BodyType[] | undefined;
+  /** What a body may be written in. Absent: JSON. `untyped`: JSON, whatever its content type says. */
+  readonly bodyTypes?: readonly BodyType[] | "untyped" | undefined;
   /** Whether the handler is given the body as text, in `yaml`, whatever it is written in: JSON is YAML, too. */
   readonly bodyAsText?: boolean | undefined;
   /** Request headers that are looked at, and what for. */

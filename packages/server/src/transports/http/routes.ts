@@ -1,4 +1,4 @@
-import { rateLimitRequestShape } from "../grpc/envoy/rate-limit-json.ts";
+import { rateLimitRequestShape } from "../envoy/rate-limit-json.ts";
 import { authorizeParameters } from "./authorize-request.ts";
 import { batchShape, chargeShape, checkShape, resetShape } from "./check-body.ts";
 import { authorize } from "./handlers/authorize.ts";
@@ -14,7 +14,7 @@ import { livez } from "./handlers/livez.ts";
 import { metrics } from "./handlers/metrics.ts";
 import { openApi } from "./handlers/open-api.ts";
 import { rateLimit } from "./handlers/rate-limit.ts";
-import { readyz } from "./handlers/readyz.ts";
+import { readyz, strictQuery } from "./handlers/readyz.ts";
 import { reset } from "./handlers/reset.ts";
 import { shouldAllow, shouldAllowShape } from "./handlers/should-allow.ts";
 import { status } from "./handlers/status.ts";
@@ -25,6 +25,10 @@ import type { Route } from "./route.ts";
 
 const countersAway = "Denied because the counters are away and the policy fails closed";
 
+const idempotencyHeader = {
+  "X-Idempotency-Key": "The id of a check that has none, if the server is configured to trust this header",
+};
+
 /** Every route there is, in the order of the documentation. */
 export const routes: readonly Route[] = [
   {
@@ -34,9 +38,7 @@ export const routes: readonly Route[] = [
     handle: check,
     needs: "check",
     bodies: [checkShape, batchShape],
-    headers: {
-      "X-Idempotency-Key": "The id of a check that has none, where the server is told to believe this header",
-    },
+    headers: idempotencyHeader,
     maxBodyBytes: maxBatchBodyBytes,
     answers: {
       200: {
@@ -82,7 +84,12 @@ export const routes: readonly Route[] = [
     handle: reset,
     needs: "operate",
     bodies: [resetShape],
-    answers: { 204: { description: "Forgotten", content: "nothing" } },
+    answers: {
+      200: {
+        description: "Which counters were forgotten; none where no limit counts such a check",
+        content: ["Reset"],
+      },
+    },
   },
   {
     method: "GET",
@@ -139,6 +146,7 @@ export const routes: readonly Route[] = [
     handle: rateLimit,
     needs: "check",
     bodies: [rateLimitShape],
+    headers: idempotencyHeader,
     answers: {
       200: { description: "Allowed", content: ["RateLimitAnswer"], rateLimitHeaders: true },
       429: { description: "Denied", content: ["RateLimitAnswer"], rateLimitHeaders: true },
@@ -152,6 +160,7 @@ export const routes: readonly Route[] = [
     handle: shouldAllow,
     needs: "check",
     bodies: [shouldAllowShape],
+    headers: idempotencyHeader,
     answers: {
       200: { description: "Allowed", content: ["ShouldAllowAnswer"], rateLimitHeaders: true },
       429: { description: "Denied", content: ["ShouldAllowAnswer"], rateLimitHeaders: true },
@@ -165,6 +174,8 @@ export const routes: readonly Route[] = [
     handle: json,
     needs: "check",
     bodies: [rateLimitRequestShape],
+    // Envoy's own server does not look at the content type, so its clients need not send one.
+    bodyTypes: "untyped",
     maxBodyBytes: maxBatchBodyBytes,
     answers: {
       200: { description: "Overall OK", content: ["EnvoyAnswer"] },
@@ -185,9 +196,13 @@ export const routes: readonly Route[] = [
     summary: "Whether requests should be sent here",
     handle: readyz,
     needs: "nothing",
+    query: strictQuery,
     answers: {
       200: { description: "Yes", content: ["Ready"] },
-      503: { description: "No: the server is stopping, or its counters cannot be reached", content: ["Ready"] },
+      503: {
+        description: "No: the server is stopping, or with `strict` its counters cannot be reached",
+        content: ["Ready"],
+      },
     },
   },
   {

@@ -1,5 +1,6 @@
 import { errorCodes, type JsonSchema } from "sluice";
-import { rateLimitResponseSchema } from "../grpc/envoy/rate-limit-json.ts";
+import { degradations } from "../../status/readiness.ts";
+import { rateLimitResponseSchema } from "../envoy/rate-limit-json.ts";
 import { hotKeysHereSchema } from "./hot-keys-body.ts";
 import { integer, list, nullable, number, object, text, yesOrNo } from "./schema-parts.ts";
 
@@ -27,9 +28,15 @@ export const windowSchema: JsonSchema = object(
     },
     burst: number,
     name: text,
+    label: {
+      type: "string",
+      description:
+        "In decisions: what tells it from other windows under the same policy and scope. Absent where it is the only one.",
+    },
   },
   "burst",
   "name",
+  "label",
 );
 
 const queue: JsonSchema = object({ position: number, delay_ms: number });
@@ -69,7 +76,14 @@ const decisionOptional = {
   scope: text,
   window: windowSchema,
   limit: { type: "number", description: "The most that window ever holds." },
-  remaining: number,
+  remaining: {
+    type: "number",
+    description: "The largest cost that would pass now: the least over every enforced window and limit.",
+  },
+  limit_remaining: {
+    type: "number",
+    description: "The same by the limit that speaks alone. Absent: the same as remaining.",
+  },
   used: number,
   retry_after_ms: {
     type: "integer",
@@ -78,6 +92,11 @@ const decisionOptional = {
   },
   reset_after_ms: integer,
   reset_at_ms: { type: "integer", description: "Epoch milliseconds." },
+  more_after_ms: {
+    type: "integer",
+    description:
+      "First millisecond at which the limit that speaks has more left, if nothing else comes. Absent: no more ever comes, or retry_after_ms says when the same request passes.",
+  },
   queue,
   degraded: { type: "string", description: "Why the counters could not be asked." },
   shadow: { ...list(shadowDenial), description: "What policies in shadow mode would have denied." },
@@ -160,6 +179,7 @@ export type SchemaName =
   | "Error"
   | "BatchAnswer"
   | "GivenBack"
+  | "Reset"
   | "GivenLease"
   | "ShouldAllowAnswer"
   | "RateLimitAnswer"
@@ -180,6 +200,13 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     answers: list({
       anyOf: [object({ status: integer, decision }), object({ status: integer, error })],
     }),
+  }),
+  Reset: object({
+    counters: {
+      type: "array",
+      items: object({ policy: { type: "string" }, scope: { type: "string" }, subject: { type: "string" } }),
+      description: "The counters that were forgotten, each of one limit and subject.",
+    },
   }),
   GivenBack: object({
     given_back: {
@@ -216,7 +243,7 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
       error: { enum: ["rate_limit_exceeded", "storage_unavailable"] },
       blocking_limit: nullable(text),
       retry_after: nullable(number),
-      limit_results: { type: "object", additionalProperties: object(bucketResult) },
+      limit_results: { type: "object", additionalProperties: object({ ...bucketResult, policy: text }) },
       most_restrictive_limit: object(bucketResult),
     },
     "error",
@@ -244,6 +271,11 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
             counter: text,
             cost: number,
             tier: text,
+            missing: {
+              ...list(text),
+              description:
+                "Dimensions of the limit that the request does not carry. All requests that lack them share this counter.",
+            },
             shadow: yesOrNo,
             counted: { type: "string", description: "How the limit is counted, in words: exactly, or by leases." },
             allowance: {
@@ -274,7 +306,13 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     {
       status: {
         enum: ["ready", "degraded", "unready", "stopping"],
-        description: "degraded: ready, but a server that holds counters is slow, or the policy store is away.",
+        description:
+          "ready and degraded: send requests here. unready: only with ?strict, while counters cannot be reached.",
+      },
+      degraded: {
+        type: "array",
+        items: { enum: [...degradations] },
+        description: "What is wrong while requests are still answered. Absent where nothing is.",
       },
       config: {
         enum: ["current", "stale"],
@@ -300,11 +338,13 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
     "counters",
     "code",
     "detail",
+    "degraded",
   ),
   HotKeysHere: hotKeysHereSchema,
   Status: object(
     {
-      status: { enum: ["ready", "degraded", "unready", "stopping"] },
+      status: { enum: ["ready", "degraded", "stopping"] },
+      degraded: { type: "array", items: { enum: [...degradations] } },
       detail: text,
       version: text,
       node: text,
@@ -404,6 +444,7 @@ export const schemas: Readonly<Record<SchemaName, JsonSchema>> = {
       shed: object({ pending: integer, rate: integer }),
       protocols: object({ http: protocolStatus, grpc: protocolStatus, resp: protocolStatus, admin: protocolStatus }),
     },
+    "degraded",
     "detail",
     "worker",
     "store",

@@ -1,7 +1,7 @@
 import { createLimiter } from "sluice";
 import { describe, expect, it } from "vitest";
-import type { Decide } from "../../service/decide.ts";
-import type { Tracing } from "../../telemetry/tracing.ts";
+import type { Decide } from "../../decide.ts";
+import type { Tracing } from "../../observe/telemetry/tracing.ts";
 import { startHttp } from "./testing/start-http.ts";
 
 describe("a span of a request", () => {

@@ -1,9 +1,9 @@
 import type { LeasesStatus } from "../../counters/running-counters.ts";
-import { renderPolicyProblem } from "../../policies/render-policy-problem.ts";
+import { redactText } from "../../observe/telemetry/redact-text.ts";
+import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
+import { protocols } from "../../protocol.ts";
 import type { CountersReport, ServerStatus } from "../../status/server-status.ts";
 import type { StoreReport } from "../../status/store-report.ts";
-import { redactText } from "../../telemetry/redact-text.ts";
-import { protocols } from "../transport.ts";
 
 /** Most characters of a policy store's error, which every viewer can read. */
 const maxReasonLength = 1_000;
@@ -16,6 +16,7 @@ export function statusBody(status: ServerStatus): Readonly<Record<string, unknow
   const { policies, queue, shed } = status;
   return {
     status: status.state,
+    degraded: status.degraded.length === 0 ? undefined : status.degraded,
     detail: status.detail,
     version: status.version,
     node: status.node,

@@ -1,7 +1,7 @@
 import { demand } from "../../access/access.ts";
+import type { RequestSpan } from "../../observe/telemetry/tracing.ts";
 import type { Service } from "../../service/service.ts";
 import { isOurs } from "../../service/tell-error.ts";
-import type { RequestSpan } from "../../telemetry/tracing.ts";
 import type { Command, CommandContext } from "./command.ts";
 import type { CommandReader } from "./command-reader.ts";
 import { encodeError, prefixByCode } from "./errors.ts";

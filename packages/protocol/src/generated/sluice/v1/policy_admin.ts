@@ -48,7 +48,10 @@ export interface Policy {
   ruleType: RuleType;
   /** Every one must have room. */
   windows: PolicyWindow[];
-  /** Each has a counter of its own, with all windows. None: one counter for everybody together. */
+  /**
+   * Each has a separate counter, with all windows; with `tenant` among them, a `user` is counted within its tenant. None: one
+   * counter for all requests together.
+   */
   dimensions: string[];
   failPolicy: FailPolicy;
   /** Cost of requests that name none, by endpoint: `/embed`, `/files/**`. */

@@ -136,6 +136,15 @@ export interface Decision {
   limits: LimitDecision[];
   /** For `GiveBack`, where `receipt` asked for it and something was charged. Empty: none. */
   receipt: string;
+  /**
+   * First moment at which the limit that speaks has more left, if nothing else comes. Absent: no more ever comes, or
+   * `retry_after_ms` says when the same request passes.
+   */
+  moreAfterMs?:
+    | number
+    | undefined;
+  /** What the limit that speaks has left by itself. Absent: the same as `remaining`, which is the least of all limits. */
+  limitRemaining?: number | undefined;
 }
 
 /** One (limit, per, burst) of a limit. */
@@ -155,6 +164,11 @@ export interface Window {
   /** Cost that may arrive at once. */
   burst: number;
   name: string;
+  /**
+   * What tells it from other windows under the same policy and scope, in header fields: its name, else its length. Empty where
+   * it is the only one.
+   */
+  label: string;
 }
 
 export interface QueuePlace {
@@ -335,6 +349,13 @@ export interface CheckRateLimitResponse {
   resetAt: number;
   /** Seconds, where it was denied. 0 beside a denial: waiting does not help. */
   retryAfter: number;
+  /** The counters could not be asked, and the policy's `on_failure` answered. What was not counted is 0. */
+  degraded: boolean;
+  /**
+   * Why: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded`, `storage_full` or `kill_switch`.
+   * Empty where the counters were asked.
+   */
+  degradedReason: string;
 }
 
 export interface GetRemainingQuotaRequest {
@@ -359,6 +380,8 @@ export interface ResetLimitRequest {
 }
 
 export interface ResetLimitResponse {
+  /** One counter for each limit that such a request is counted in. 0: nothing was reset, because no policy counts it. */
+  countersReset: number;
 }
 
 export interface CheckAndIncrementRequest {
@@ -389,10 +412,19 @@ export interface CheckAndIncrementResponse {
   /** `api.read.v3#47`: policy and version. */
   policyVersion: string;
   /** The limit that speaks. Absent where none applied. */
-  matchedQuota?: Quota | undefined;
+  matchedQuota?:
+    | Quota
+    | undefined;
+  /** The counters could not be asked, and the policy's `on_failure` answered. What was not counted is 0. */
+  degraded: boolean;
+  /**
+   * Why: `storage_unavailable`, `storage_timeout`, `process_starved`, `storage_overloaded`, `storage_full` or `kill_switch`.
+   * Empty where the counters were asked.
+   */
+  degradedReason: string;
 }
 
-/** One limit, and how it stands. */
+/** One limit, or one window of a limit, and how it stands. */
 export interface Quota {
   policyId: string;
   /** `user`, `tenant`, `ip`: the limit's name, else its dimensions. */
@@ -420,7 +452,7 @@ export interface GetUsageRequest_DimensionsEntry {
 }
 
 export interface GetUsageResponse {
-  /** One for each limit that applies, in the order of the policies. */
+  /** One for each window of each limit that applies, in the order of the policies. */
   quotas: Quota[];
 }
 
@@ -438,6 +470,8 @@ export interface ResetKeyRequest_DimensionsEntry {
 }
 
 export interface ResetKeyResponse {
+  /** One counter for each limit that such a request is counted in. 0: nothing was reset, because no policy counts it. */
+  countersReset: number;
 }
 
 function createBaseCheckRequest(): CheckRequest {
@@ -705,6 +739,8 @@ function createBaseDecision(): Decision {
     shadow: [],
     limits: [],
     receipt: "",
+    moreAfterMs: undefined,
+    limitRemaining: undefined,
   };
 }
 
@@ -775,6 +811,12 @@ export const Decision: MessageFns<Decision> = {
     }
     if (message.receipt !== "") {
       writer.uint32(178).string(message.receipt);
+    }
+    if (message.moreAfterMs !== undefined) {
+      writer.uint32(184).int64(message.moreAfterMs);
+    }
+    if (message.limitRemaining !== undefined) {
+      writer.uint32(193).double(message.limitRemaining);
     }
     return writer;
   },
@@ -968,6 +1010,22 @@ export const Decision: MessageFns<Decision> = {
             message.receipt = reader.string();
             continue;
           }
+          case 23: {
+            if (tag !== 184) {
+              break;
+            }
+
+            message.moreAfterMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 24: {
+            if (tag !== 193) {
+              break;
+            }
+
+            message.limitRemaining = reader.double();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1011,12 +1069,23 @@ export const Decision: MessageFns<Decision> = {
     message.shadow = object.shadow?.map((e) => ShadowDenial.fromPartial(e)) || [];
     message.limits = object.limits?.map((e) => LimitDecision.fromPartial(e)) || [];
     message.receipt = object.receipt ?? "";
+    message.moreAfterMs = object.moreAfterMs ?? undefined;
+    message.limitRemaining = object.limitRemaining ?? undefined;
     return message;
   },
 };
 
 function createBaseWindow(): Window {
-  return { limit: 0, perMs: undefined, calendar: undefined, never: undefined, timeZone: "", burst: 0, name: "" };
+  return {
+    limit: 0,
+    perMs: undefined,
+    calendar: undefined,
+    never: undefined,
+    timeZone: "",
+    burst: 0,
+    name: "",
+    label: "",
+  };
 }
 
 export const Window: MessageFns<Window> = {
@@ -1041,6 +1110,9 @@ export const Window: MessageFns<Window> = {
     }
     if (message.name !== "") {
       writer.uint32(58).string(message.name);
+    }
+    if (message.label !== "") {
+      writer.uint32(66).string(message.label);
     }
     return writer;
   },
@@ -1114,6 +1186,14 @@ export const Window: MessageFns<Window> = {
             message.name = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.label = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1138,6 +1218,7 @@ export const Window: MessageFns<Window> = {
     message.timeZone = object.timeZone ?? "";
     message.burst = object.burst ?? 0;
     message.name = object.name ?? "";
+    message.label = object.label ?? "";
     return message;
   },
 };
@@ -2686,7 +2767,16 @@ export const CheckRateLimitRequest: MessageFns<CheckRateLimitRequest> = {
 };
 
 function createBaseCheckRateLimitResponse(): CheckRateLimitResponse {
-  return { allowed: false, currentCount: 0, limit: 0, remaining: 0, resetAt: 0, retryAfter: 0 };
+  return {
+    allowed: false,
+    currentCount: 0,
+    limit: 0,
+    remaining: 0,
+    resetAt: 0,
+    retryAfter: 0,
+    degraded: false,
+    degradedReason: "",
+  };
 }
 
 export const CheckRateLimitResponse: MessageFns<CheckRateLimitResponse> = {
@@ -2708,6 +2798,12 @@ export const CheckRateLimitResponse: MessageFns<CheckRateLimitResponse> = {
     }
     if (message.retryAfter !== 0) {
       writer.uint32(48).int32(message.retryAfter);
+    }
+    if (message.degraded !== false) {
+      writer.uint32(56).bool(message.degraded);
+    }
+    if (message.degradedReason !== "") {
+      writer.uint32(66).string(message.degradedReason);
     }
     return writer;
   },
@@ -2773,6 +2869,22 @@ export const CheckRateLimitResponse: MessageFns<CheckRateLimitResponse> = {
             message.retryAfter = reader.int32();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.degraded = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.degradedReason = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2796,6 +2908,8 @@ export const CheckRateLimitResponse: MessageFns<CheckRateLimitResponse> = {
     message.remaining = object.remaining ?? 0;
     message.resetAt = object.resetAt ?? 0;
     message.retryAfter = object.retryAfter ?? 0;
+    message.degraded = object.degraded ?? false;
+    message.degradedReason = object.degradedReason ?? "";
     return message;
   },
 };
@@ -3050,11 +3164,14 @@ export const ResetLimitRequest: MessageFns<ResetLimitRequest> = {
 };
 
 function createBaseResetLimitResponse(): ResetLimitResponse {
-  return {};
+  return { countersReset: 0 };
 }
 
 export const ResetLimitResponse: MessageFns<ResetLimitResponse> = {
-  encode(_: ResetLimitResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+  encode(message: ResetLimitResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.countersReset !== 0) {
+      writer.uint32(8).uint32(message.countersReset);
+    }
     return writer;
   },
 
@@ -3071,6 +3188,14 @@ export const ResetLimitResponse: MessageFns<ResetLimitResponse> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.countersReset = reader.uint32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3086,8 +3211,9 @@ export const ResetLimitResponse: MessageFns<ResetLimitResponse> = {
   create(base?: DeepPartial<ResetLimitResponse>): ResetLimitResponse {
     return ResetLimitResponse.fromPartial(base ?? {});
   },
-  fromPartial(_: DeepPartial<ResetLimitResponse>): ResetLimitResponse {
+  fromPartial(object: DeepPartial<ResetLimitResponse>): ResetLimitResponse {
     const message = createBaseResetLimitResponse();
+    message.countersReset = object.countersReset ?? 0;
     return message;
   },
 };
@@ -3276,7 +3402,16 @@ export const CheckAndIncrementRequest_DimensionsEntry: MessageFns<CheckAndIncrem
 };
 
 function createBaseCheckAndIncrementResponse(): CheckAndIncrementResponse {
-  return { allowed: false, remaining: 0, resetUnixMs: 0, retryAfterMs: 0, policyVersion: "", matchedQuota: undefined };
+  return {
+    allowed: false,
+    remaining: 0,
+    resetUnixMs: 0,
+    retryAfterMs: 0,
+    policyVersion: "",
+    matchedQuota: undefined,
+    degraded: false,
+    degradedReason: "",
+  };
 }
 
 export const CheckAndIncrementResponse: MessageFns<CheckAndIncrementResponse> = {
@@ -3298,6 +3433,12 @@ export const CheckAndIncrementResponse: MessageFns<CheckAndIncrementResponse> = 
     }
     if (message.matchedQuota !== undefined) {
       Quota.encode(message.matchedQuota, writer.uint32(50).fork()).join();
+    }
+    if (message.degraded !== false) {
+      writer.uint32(56).bool(message.degraded);
+    }
+    if (message.degradedReason !== "") {
+      writer.uint32(66).string(message.degradedReason);
     }
     return writer;
   },
@@ -3363,6 +3504,22 @@ export const CheckAndIncrementResponse: MessageFns<CheckAndIncrementResponse> = 
             message.matchedQuota = Quota.decode(reader, reader.uint32());
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.degraded = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.degradedReason = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3388,6 +3545,8 @@ export const CheckAndIncrementResponse: MessageFns<CheckAndIncrementResponse> = 
     message.matchedQuota = (object.matchedQuota !== undefined && object.matchedQuota !== null)
       ? Quota.fromPartial(object.matchedQuota)
       : undefined;
+    message.degraded = object.degraded ?? false;
+    message.degradedReason = object.degradedReason ?? "";
     return message;
   },
 };
@@ -3893,11 +4052,14 @@ export const ResetKeyRequest_DimensionsEntry: MessageFns<ResetKeyRequest_Dimensi
 };
 
 function createBaseResetKeyResponse(): ResetKeyResponse {
-  return {};
+  return { countersReset: 0 };
 }
 
 export const ResetKeyResponse: MessageFns<ResetKeyResponse> = {
-  encode(_: ResetKeyResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+  encode(message: ResetKeyResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.countersReset !== 0) {
+      writer.uint32(8).uint32(message.countersReset);
+    }
     return writer;
   },
 
@@ -3914,6 +4076,14 @@ export const ResetKeyResponse: MessageFns<ResetKeyResponse> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.countersReset = reader.uint32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3929,8 +4099,9 @@ export const ResetKeyResponse: MessageFns<ResetKeyResponse> = {
   create(base?: DeepPartial<ResetKeyResponse>): ResetKeyResponse {
     return ResetKeyResponse.fromPartial(base ?? {});
   },
-  fromPartial(_: DeepPartial<ResetKeyResponse>): ResetKeyResponse {
+  fromPartial(object: DeepPartial<ResetKeyResponse>): ResetKeyResponse {
     const message = createBaseResetKeyResponse();
+    message.countersReset = object.countersReset ?? 0;
     return message;
   },
 };
@@ -4021,7 +4192,7 @@ export const RateLimiterDefinition = {
       options: {},
     },
     /**
-     * Forgets the counters of `CheckRateLimit`. Needs the role operator, and is audited where there is a
+     * Resets the counters of `CheckRateLimit` and reports how many those are. Needs the role operator, and is audited where there is a
      * policy store, else logged.
      */
     resetLimit: {
@@ -4041,7 +4212,7 @@ export const RateLimiterDefinition = {
       responseStream: false,
       options: {},
     },
-    /** How every limit of a policy stands, without taking. */
+    /** How every window of every limit of a policy stands, without taking. */
     getUsage: {
       name: "GetUsage",
       requestType: GetUsageRequest as typeof GetUsageRequest,
@@ -4051,8 +4222,8 @@ export const RateLimiterDefinition = {
       options: {},
     },
     /**
-     * Forgets the counters that `CheckAndIncrement` would count in. Needs the role operator, and is audited where there is a
-     * policy store, else logged.
+     * Resets the counters that `CheckAndIncrement` would count in and reports how many those are. Needs the role operator, and
+     * is audited where there is a policy store, else logged.
      */
     resetKey: {
       name: "ResetKey",

@@ -14,7 +14,7 @@ export type ReadRules =
 export const freeTier = "free";
 
 /**
- * A policy as rules: the one for whoever has no tier, then one for each tier. Fields that change nothing of what rules say (who owns
+ * A policy as rules: the one for subjects without a tier, if there is one, then one for each tier. Fields that change nothing of what rules say (who owns
  * it, what happens in an outage, …) may be there, and are kept when a rule is changed.
  */
 export function readRules(id: string, document: PolicyDocument): ReadRules {
@@ -48,7 +48,9 @@ function rulesOf(policy: Policy): readonly [Rule, ...Rule[]] {
     windowSeconds: secondsOf(window!)!,
     burst: window!.burst,
   });
-  return [rule(undefined, limit.windows), ...tiers.map(([tier, { windows }]) => rule(tier, windows))];
+  const own = limit.windows.length === 0 ? [] : [rule(undefined, limit.windows)];
+  // A limit has windows, or tiers that have.
+  return [...own, ...tiers.map(([tier, { windows }]) => rule(tier, windows))] as unknown as readonly [Rule, ...Rule[]];
 }
 
 function whyNoRule(policy: Policy): readonly string[] {
@@ -82,7 +84,7 @@ function whyNotOneLimit({ match }: Policy, limit: Limit): readonly string[] {
     reasons.push(`asks for ${asked} in its match, where a rule asks for one value of ${dimension}, or for *`);
   }
   if (limit.blockForMs > 0) reasons.push(`blocks for ${renderDuration(limit.blockForMs)} after a denial`);
-  reasons.push(...whyNotOneWindow(limit.windows, ""));
+  if (limit.windows.length > 0) reasons.push(...whyNotOneWindow(limit.windows, ""));
   for (const [tier, { windows }] of Object.entries(limit.tiers)) {
     if (tier === freeTier) reasons.push(`has a tier called ${freeTier}, which for rules is whoever has none`);
     else reasons.push(...whyNotOneWindow(windows, ` for the tier ${tier}`));

@@ -84,9 +84,6 @@ describe("/api/v1/rules", () => {
 
   it("has rules of tiers beside the one for whoever has none", async () => {
     const premium = { ...orders, rule_id: undefined, name: "Premium orders", tier: "premium", limit: 7 };
-    const early = await ask("POST", "/api/v1/rules", premium);
-    expect(early).toMatchObject({ status: 400, body: { problems: [{ field: "tier" }] } });
-    expect(early.body.detail).toContain("make that one first");
     await ask("POST", "/api/v1/rules", { ...orders, tier: "free" });
     expect(await ask("POST", "/api/v1/rules", premium)).toMatchObject({
       status: 201,
@@ -114,7 +111,6 @@ describe("/api/v1/rules", () => {
       status: 400,
       body: { problems: [{ field: "endpoint_pattern" }] },
     });
-    expect(await ask("DELETE", "/api/v1/rules/orders", undefined, 2)).toMatchObject({ status: 400 });
     expect(await ask("PUT", "/api/v1/rules/orders~premium", { ...premium, limit: 9 }, 2)).toMatchObject({
       status: 200,
       body: { rule_id: "orders~premium", limit: 9, version: 3 },
@@ -122,6 +118,62 @@ describe("/api/v1/rules", () => {
     expect(await ask("DELETE", "/api/v1/rules/orders~premium", undefined, 3)).toMatchObject({ status: 200 });
     expect((await ask("GET", "/api/v1/rules")).body.items).toMatchObject([{ rule_id: "orders", limit: 3 }]);
     expect(await passing({ user: "q", endpoint })).toBe(3);
+  });
+
+  it("has a rule of a tier alone, and the default policy for subjects without it", async () => {
+    const premium = { ...orders, rule_id: "orders", name: "Premium orders", tier: "premium", limit: 7 };
+    expect(await ask("POST", "/api/v1/rules", premium)).toMatchObject({
+      status: 201,
+      body: { rule_id: "orders~premium", tier: "premium", limit: 7, version: 1 },
+    });
+    await ask("PUT", "/api/v1/users/p/tier", { tier: "premium" }, undefined, "operator");
+    expect(await passing({ user: "p", endpoint })).toBe(7);
+    expect(await passing({ user: "f", endpoint })).toBe(20);
+    expect(admin.limiter.checkSync({ dimensions: { user: "f", endpoint } })).toMatchObject({ policy: "default" });
+    // Called as it was made, too, as long as it is the only one.
+    expect((await ask("GET", "/api/v1/rules/orders")).body).toMatchObject({ rule_id: "orders~premium", limit: 7 });
+    expect((await ask("GET", "/api/v1/rules")).body.items).toMatchObject([{ rule_id: "orders~premium" }]);
+    expect(await ask("PUT", "/api/v1/rules/orders", { ...premium, limit: 8 })).toMatchObject({
+      status: 200,
+      body: { tier: "premium", limit: 8, version: 2 },
+    });
+
+    // The free one may come later, and go before.
+    expect(await ask("POST", "/api/v1/rules", { ...orders, rule_id: undefined })).toMatchObject({
+      status: 201,
+      body: { rule_id: "orders", tier: "free", limit: 3, version: 3 },
+    });
+    expect(await passing({ user: "g", endpoint })).toBe(3);
+    expect(await ask("POST", "/api/v1/rules", { ...orders, rule_id: undefined })).toMatchObject({ status: 409 });
+    expect(await ask("DELETE", "/api/v1/rules/orders")).toMatchObject({ status: 200 });
+    expect((await ask("GET", "/api/v1/rules")).body.items).toMatchObject([{ rule_id: "orders~premium", limit: 8 }]);
+    expect(await passing({ user: "h", endpoint })).toBe(20);
+    expect(await ask("DELETE", "/api/v1/rules/orders~premium")).toMatchObject({ status: 200 });
+    expect((await ask("GET", "/api/v1/rules")).body.items).toEqual([]);
+  });
+
+  it("replaces and deletes whatever is there where the caller names no version", async () => {
+    await ask("POST", "/api/v1/rules", orders);
+    for (const limit of [4, 5]) {
+      const changed = await ask("PUT", "/api/v1/rules/orders", { ...orders, limit });
+      expect(changed).toMatchObject({ status: 200, body: { limit, version: limit - 2 } });
+    }
+    // A version that is named is looked at, in the body and as If-Match.
+    const seen = { ...orders, limit: 6, version: 1 };
+    expect(await ask("PUT", "/api/v1/rules/orders", seen)).toMatchObject({ status: 409, body: { current_version: 3 } });
+    expect(await ask("DELETE", "/api/v1/rules/orders", undefined, 1)).toMatchObject({ status: 409 });
+    // Changes at the same time do not get lost, although neither saw the other.
+    const tiers = ["a", "b", "c"];
+    for (const tier of tiers) await ask("POST", "/api/v1/rules", { ...orders, rule_id: undefined, tier });
+    const changes = tiers.map((tier, i) =>
+      ask("PUT", `/api/v1/rules/orders~${tier}`, { ...orders, rule_id: undefined, limit: 10 + i }),
+    );
+    expect((await Promise.all(changes)).map(({ status }) => status)).toEqual([200, 200, 200]);
+    const limits = (await ask("GET", "/api/v1/rules")).body.items.map(({ limit }: { limit: number }) => limit);
+    expect(limits).toEqual([5, 10, 11, 12]);
+    for (const tier of tiers) await ask("DELETE", `/api/v1/rules/orders~${tier}`);
+    expect(await ask("DELETE", "/api/v1/rules/orders")).toMatchObject({ status: 200 });
+    expect(await ask("DELETE", "/api/v1/rules/orders")).toMatchObject({ status: 404 });
   });
 
   it("lists policies that are no rules as what they are, and refuses to change them", async () => {
@@ -171,10 +223,6 @@ describe("/api/v1/rules", () => {
     expect((await ask("GET", "/api/v1/rules")).body.items).toEqual([]);
     await ask("POST", "/api/v1/rules", orders);
     expect(await ask("POST", "/api/v1/rules", orders)).toMatchObject({ status: 409 });
-    expect(await ask("PUT", "/api/v1/rules/orders", orders)).toMatchObject({
-      status: 409,
-      body: { current_version: 1 },
-    });
     expect(await ask("PUT", "/api/v1/rules/orders", orders, 7)).toMatchObject({ status: 409 });
     expect(await ask("PUT", "/api/v1/rules/nothing", { ...orders, rule_id: "nothing" }, 1)).toMatchObject({
       status: 404,
@@ -405,5 +453,39 @@ describe("/api/v1/users", () => {
         status: 403,
       });
     }
+  });
+});
+
+describe("/rules, by the names of columns", () => {
+  const written = {
+    scope_type: "org",
+    scope_value: "o1",
+    api_endpoint: "/payments",
+    max_requests: 4,
+    window_seconds: 60,
+  };
+
+  it("reads scope_type and api_endpoint for scope and api", async () => {
+    const made = await ask("POST", "/rules", { ...written, algorithm: "sliding_window" });
+    expect(made).toMatchObject({
+      status: 201,
+      body: { scope: "org", scope_value: "o1", api: "/payments", max_requests: 4, version: 1 },
+    });
+    expect(await passing({ org: "o1", endpoint: "/payments" })).toBe(4);
+    const path = `/rules/${made.body.rule_id}`;
+    expect(await ask("PUT", path, { ...written, algorithm: "sliding_window", max_requests: 5 })).toMatchObject({
+      status: 200,
+      body: { max_requests: 5, version: 2 },
+    });
+    expect((await ask("GET", "/rules?scope_type=org")).body.items).toHaveLength(1);
+    expect((await ask("GET", "/rules?scope_type=user")).body.items).toEqual([]);
+    expect(await ask("DELETE", path)).toMatchObject({ status: 200 });
+  });
+
+  it("names what is wrong by the name that was sent, and refuses both names at once", async () => {
+    const wrong = await ask("POST", "/rules", { ...written, scope_type: "endpoint" });
+    expect(wrong).toMatchObject({ status: 400, body: { problems: [{ field: "scope_type" }] } });
+    const both = await ask("POST", "/rules", { ...written, scope: "user" });
+    expect(both).toMatchObject({ status: 400, body: { problems: [{ field: "scope_type" }] } });
   });
 });

@@ -21,7 +21,7 @@ const changed = { description: "Kept, or in a dry run: as if" };
 
 /** The same rules in either words: each is a view of a policy, or of a part of one. */
 function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
-  const { path, schema, fields } = words;
+  const { path, schema } = words;
   const one = `${path}/{rule_id}`;
   return [
     adminRoute({
@@ -32,7 +32,9 @@ function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
       needs: "read",
       query: {
         ...pageQuery,
-        [fields.dimension]: described(text({ max: 64 }), `Only rules of this ${fields.dimension}`),
+        ...Object.fromEntries(
+          words.listedBy.map((name) => [name, described(text({ max: 64 }), `Only rules of this ${name}`)]),
+        ),
       },
       answers: {
         200: {
@@ -77,7 +79,7 @@ function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
       summary: `Change a rule by ${by}`,
       action: "policy.put",
       needs: "edit",
-      expects: true,
+      expects: "or_any",
       pathParameters: ruleParameters,
       body: words.replaced,
       answers: { 200: { ...changed, content: [`${schema}Change`], headers: version } },
@@ -89,7 +91,7 @@ function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
       summary: `Delete a rule by ${by}, and with its last rule the policy`,
       action: "policy.delete",
       needs: "edit",
-      expects: true,
+      expects: "or_any",
       pathParameters: ruleParameters,
       answers: { 200: { description: "Deleted, or in a dry run: as if", content: ["Change"] } },
       handle: deleteRuleHandler,

@@ -9,7 +9,7 @@ import { renameProblems } from "../rename-problems.ts";
 import { readRules } from "./read-rules.ts";
 import { type Rule, ruleIdOf, ruleKeyOf, splitRuleId } from "./rule.ts";
 import { type RuleWords, renameProblem, type WrittenRule } from "./rule-words.ts";
-import { removeTier, writeRule } from "./write-rule.ts";
+import { removeOwn, removeTier, writeRule } from "./write-rule.ts";
 
 type Policies = ControlPlane["policies"];
 
@@ -33,12 +33,17 @@ export async function findRule(
   const stored = await policies.get(actor, policy);
   const read = readRules(policy, stored.document);
   if (read.kind === "no_rule") throw noRule(stored.id, read.why);
-  const rule = read.rules.find((one) => one.tier === tier);
+  const rule = ruleCalled(read.rules, tier);
   if (rule === undefined) throw notFound(`the rule ${id}`);
   return { rule, stored, rules: read.rules };
 }
 
-/** Makes a rule: a policy for it, or for a tier a part of the policy that has the rule without one. */
+/** The rule of a tier. The only one of a policy is also called by the policy's id, as it may have been made. */
+export function ruleCalled(rules: readonly Rule[], tier: string | undefined): Rule | undefined {
+  return rules.find((one) => one.tier === tier) ?? (tier === undefined && rules.length === 1 ? rules[0] : undefined);
+}
+
+/** Makes a rule: a policy for it, or a part of the policy that has the rules of other tiers. */
 export async function createRule(
   policies: Policies,
   actor: Actor,
@@ -51,8 +56,7 @@ export async function createRule(
     throw invalidField([words.fields.id], `must be another: ${defaultPolicyId} is the policy where no other matches`);
   const tier = written.tier === undefined ? given?.tier : written.tier.of;
   if (tier === undefined && given?.tier === undefined) {
-    const rule = ruleOf(written, given?.policy ?? randomUUID(), undefined, undefined);
-    return put(policies, actor, undefined, rule, words, { ...change, expected: 0 });
+    return createOwn(policies, actor, written, words, change);
   }
   if (tier === undefined || (given?.tier !== undefined && given.tier !== tier))
     throw invalidField([words.fields.id], `names the tier ${given?.tier}, and ${words.fields.tier} another one`);
@@ -60,7 +64,10 @@ export async function createRule(
     given?.tier === undefined
       ? await findBeside(policies, actor, written)
       : await besideOf(policies, actor, given.policy);
-  if (beside === undefined) throw invalidField([words.fields.tier], nothingBeside(tier, words));
+  if (beside === undefined) {
+    const rule = ruleOf(written, given?.policy ?? randomUUID(), tier, undefined);
+    return put(policies, actor, undefined, rule, words, { ...change, expected: 0 });
+  }
   const id = ruleIdOf({ policy: beside.stored.id, tier });
   if (given !== undefined && written.ruleId !== id)
     throw invalidField([words.fields.id], `must be ${id}, or be left out: the rule stands beside ${beside.stored.id}`);
@@ -71,7 +78,47 @@ export async function createRule(
   return put(policies, actor, beside.stored, rule, words, { ...change, expected: beside.stored.version });
 }
 
-export async function replaceRule(
+/** A rule for subjects without a tier: a policy for it, or a part of the one that has rules of tiers alone. */
+async function createOwn(
+  policies: Policies,
+  actor: Actor,
+  written: WrittenRule,
+  words: RuleWords,
+  change: ExpectingOptions,
+): Promise<ChangedRule> {
+  try {
+    const rule = ruleOf(written, written.ruleId ?? randomUUID(), undefined, undefined);
+    return await put(policies, actor, undefined, rule, words, { ...change, expected: 0 });
+  } catch (error) {
+    const isThere =
+      error instanceof SluiceError && (error.code === "already_exists" || error.code === "version_conflict");
+    const beside = isThere ? await findBeside(policies, actor, written) : undefined;
+    if (beside === undefined || beside.rules[0]!.tier === undefined) throw error;
+    const { id, version } = beside.stored;
+    if (written.ruleId !== undefined && written.ruleId !== id)
+      throw invalidField(
+        [words.fields.id],
+        `must be ${id}, or be left out: the rule stands beside ${ruleIdOf(beside.rules[0]!)}`,
+      );
+    const rule = ruleOf(written, id, undefined, beside.rules[0]);
+    refuseShared(rule, beside.rules[0]!, words);
+    return put(policies, actor, beside.stored, rule, words, { ...change, expected: version });
+  }
+}
+
+/** In place of the version that the caller saw, or of whatever is there if it says none: rules are written without versions, too. */
+export function replaceRule(
+  policies: Policies,
+  actor: Actor,
+  id: string,
+  written: WrittenRule,
+  words: RuleWords,
+  change: ExpectingOptions,
+): Promise<ChangedRule> {
+  return againIfUnseen(change, () => replaceSeen(policies, actor, id, written, words, change));
+}
+
+async function replaceSeen(
   policies: Policies,
   actor: Actor,
   id: string,
@@ -88,11 +135,34 @@ export async function replaceRule(
   const others = rules.filter((rule) => rule !== before);
   const rule = ruleOf(written, stored.id, before.tier, others[0]);
   if (others.length > 0) refuseShared(rule, others[0]!, words);
-  return put(policies, actor, stored, rule, words, change);
+  return put(policies, actor, stored, rule, words, { ...change, expected: stored.version });
 }
 
-/** Deletes a rule, and with the last one its policy. */
-export async function deleteRule(
+/** Deletes a rule, and with the last one its policy. A version is expected as by `replaceRule`. */
+export function deleteRule(
+  policies: Policies,
+  actor: Actor,
+  id: string,
+  change: ExpectingOptions,
+): Promise<Omit<Changed<unknown>, "value">> {
+  return againIfUnseen(change, () => deleteSeen(policies, actor, id, change));
+}
+
+/** How often a change that names no version is tried, when others change the same policy. */
+const maxTries = 5;
+
+/** What is written is made of what was read, so a change in between is read again rather than lost. */
+async function againIfUnseen<T>({ expected }: ExpectingOptions, go: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await go();
+    } catch (error) {
+      if (expected !== undefined || tries === maxTries || !(error instanceof VersionConflict)) throw error;
+    }
+  }
+}
+
+async function deleteSeen(
   policies: Policies,
   actor: Actor,
   id: string,
@@ -100,13 +170,11 @@ export async function deleteRule(
 ): Promise<Omit<Changed<unknown>, "value">> {
   const { rule, stored, rules } = await findRule(policies, actor, id);
   demandSeen(stored, change);
-  if (rule.tier !== undefined) {
-    const document = removeTier(stored.document, stored.id, rule.tier);
-    return policies.put(actor, stored.id, document, { ...change, ruleKey: ruleKeyOf(rule) });
-  }
-  if (rules.length === 1) return policies.delete(actor, stored.id, change);
-  const tiers = rules.slice(1).map(ruleIdOf).join(", ");
-  throw new SluiceError("invalid_request", `${tiers} stand beside the rule ${id}; delete them first`);
+  const seen = { ...change, expected: stored.version };
+  if (rules.length === 1) return policies.delete(actor, stored.id, seen);
+  const { document } = stored;
+  const left = rule.tier === undefined ? removeOwn(document, stored.id) : removeTier(document, stored.id, rule.tier);
+  return policies.put(actor, stored.id, left, { ...seen, ruleKey: ruleKeyOf(rule) });
 }
 
 async function put(
@@ -157,10 +225,7 @@ function refuseShared(rule: Rule, beside: Rule, words: RuleWords): void {
   if (problems.length > 0) throw invalidRequest(problems);
 }
 
-/**
- * What is written is made of what was read: it must be what the caller saw. Where they say nothing of it, the control plane tells
- * them to.
- */
+/** What is written is made of what was read: it must be what the caller saw, if it says. */
 function demandSeen(stored: StoredPolicy, { expected }: ExpectingOptions): void {
   if (expected !== undefined && expected !== stored.version)
     throw new VersionConflict(`the policy ${stored.id}`, expected, stored.version);
@@ -171,12 +236,19 @@ interface Beside {
   readonly rules: readonly Rule[];
 }
 
-async function besideOf(policies: Policies, actor: Actor, policy: string): Promise<Beside> {
-  const { stored, rules } = await findRule(policies, actor, policy);
-  return { stored, rules };
+/** Undefined where there is no such policy. Throws where it is no rule. */
+async function besideOf(policies: Policies, actor: Actor, policy: string): Promise<Beside | undefined> {
+  const stored = await policies.get(actor, policy).catch((error: unknown) => {
+    if (error instanceof SluiceError && error.code === "resource_not_found") return undefined;
+    throw error;
+  });
+  if (stored === undefined) return undefined;
+  const read = readRules(policy, stored.document);
+  if (read.kind === "no_rule") throw noRule(stored.id, read.why);
+  return { stored, rules: read.rules };
 }
 
-/** The policy that has the rule for whoever has no tier. */
+/** The policy that has rules for the same dimension, value and endpoint. */
 async function findBeside(policies: Policies, actor: Actor, written: WrittenRule): Promise<Beside | undefined> {
   const key = ruleKeyOf(written);
   const turns = createTurns();
@@ -190,10 +262,6 @@ async function findBeside(policies: Policies, actor: Actor, written: WrittenRule
     if (next === undefined) return undefined;
     after = next;
   }
-}
-
-function nothingBeside(tier: string, words: RuleWords): string {
-  return `is ${tier}, and there is no rule yet for whoever has no tier, with the same ${sameWords(words)}; make that one first`;
 }
 
 function sameWords({ fields }: RuleWords): string {

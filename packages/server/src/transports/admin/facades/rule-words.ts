@@ -45,6 +45,8 @@ export interface RuleWords {
   readonly schema: string;
   /** What each part of a rule is called. */
   readonly fields: Readonly<Record<RulePart, string>>;
+  /** The parameters of a list that ask for the rules of one dimension. */
+  readonly listedBy: readonly string[];
   /** A rule that is to be made. */
   readonly created: Shape<WrittenRule>;
   /** A rule in place of another, with the version that the caller saw. */
@@ -73,14 +75,44 @@ export interface RuleVocabulary extends Pick<RuleWords, "path" | "schema" | "fie
   readonly apiKey: string;
   /** What whoever has no tier is called; undefined: it is left out. */
   readonly nobodysTier: string | undefined;
+  /** Other names under which parts are read as well. Answers do not have them. */
+  readonly alsoRead?: Partial<Readonly<Record<RulePart, string>>> | undefined;
 }
 
 /** Makes words of a vocabulary: what is read and what is told are the same fields. */
 export function createRuleWords(vocabulary: RuleVocabulary): RuleWords {
-  const { path, schema, fields, apiKey, nobodysTier } = vocabulary;
-  const [required, optional] = shapesOf(vocabulary);
+  const { path, schema, fields, apiKey, nobodysTier, alsoRead = {} } = vocabulary;
 
-  function written(read: Readonly<Record<string, unknown>>, reading: Reading): WrittenRule {
+  /** A rule whose parts are called so. */
+  function shapeBy(named: RuleVocabulary["fields"], more: Shapes): Shape<WrittenRule> {
+    const [required, optional] = shapesOf({ ...vocabulary, fields: named });
+    return refine(objectOf(required, { ...optional, ...more }), (read, reading) => written(read, named, reading));
+  }
+
+  /** Each part under whichever of its names is sent, so that problems use the name that the caller sent. */
+  function ruleShape(more: Shapes = {}): Shape<WrittenRule> {
+    const usual = shapeBy(fields, more);
+    const others = Object.entries(alsoRead);
+    if (others.length === 0) return usual;
+    const namedIn = (value: object): RuleVocabulary["fields"] => {
+      const sent = others.filter(
+        ([part, name]) => Object.hasOwn(value, name) && !Object.hasOwn(value, fields[part as RulePart]),
+      );
+      return { ...fields, ...Object.fromEntries(sent) };
+    };
+    return {
+      name: usual.name,
+      schema: { anyOf: [usual.schema, shapeBy({ ...fields, ...alsoRead }, more).schema] },
+      read: (value, reading) =>
+        (typeof value === "object" && value !== null ? shapeBy(namedIn(value), more) : usual).read(value, reading),
+    };
+  }
+
+  function written(
+    read: Readonly<Record<string, unknown>>,
+    fields: RuleVocabulary["fields"],
+    reading: Reading,
+  ): WrittenRule {
     const part = <T>(name: RulePart): T => read[fields[name]] as T;
     const said = part<string>("dimension");
     const dimension = said === otherApiKey ? "api_key" : said;
@@ -108,8 +140,9 @@ export function createRuleWords(vocabulary: RuleVocabulary): RuleWords {
     path,
     schema,
     fields,
-    created: refine(objectOf(required, optional), written),
-    replaced: refine(objectOf(required, { ...optional, version: versionShape }), written),
+    listedBy: [fields.dimension, ...(alsoRead.dimension === undefined ? [] : [alsoRead.dimension])],
+    created: ruleShape(),
+    replaced: ruleShape({ version: versionShape }),
     render: (rule) => ({
       [fields.id]: ruleIdOf(rule),
       [fields.name]: rule.name,
@@ -184,7 +217,10 @@ function dimensionShape(examples: string): Shape<string> {
   return described(shape, `Who is limited: ${examples}, or a dimension of your own.`);
 }
 
-const versionShape = described(integer({ min: 1 }), "The version that you saw, where you do not send If-Match.");
+const versionShape = described(
+  integer({ min: 1 }),
+  "The version that you saw, if you do not send If-Match. Absent: whatever there is is replaced.",
+);
 
 /** A moment that only answers tell. */
 const toldMoment = described(text({ max: 64 }), "Told, and not looked at where it is sent.");

@@ -19,4 +19,5 @@ export const scopeWords: RuleWords = createRuleWords({
   dimensionExamples: "user, ip, org or api_key",
   apiKey: "api_key",
   nobodysTier: undefined,
+  alsoRead: { dimension: "scope_type", endpoint: "api_endpoint" },
 });

@@ -17,15 +17,29 @@ export function writeRule(before: PolicyDocument | undefined, rule: Rule): Polic
   const written =
     rule.tier === undefined
       ? { ...limit, by: [rule.dimension], algorithm: rule.algorithm, windows: [windowOf(rule, limit.windows)] }
-      : { ...limit, tiers: Object.fromEntries([...tiers, tierOf(rule, tiers)]) };
+      : {
+          by: [rule.dimension],
+          algorithm: rule.algorithm,
+          ...limit,
+          tiers: Object.fromEntries([...tiers, tierOf(rule, tiers)]),
+        };
   const named = renamed(description, rule, tiers);
   return {
     id: rule.policy,
     ...(named !== undefined && { description: named }),
     ...kept,
-    match: rule.tier === undefined ? matchOf(rule) : match,
+    match: rule.tier === undefined || match === undefined ? matchOf(rule) : match,
     limits: [written],
   };
+}
+
+/** The policy without the rule for subjects that have no tier, which leaves those of tiers. */
+export function removeOwn(before: PolicyDocument, policy: string): PolicyDocument {
+  const { id: _, description, limits, ...kept } = before;
+  const { windows: __, ...limit } = firstOf(limits);
+  const { byTier, otherLines } = namesOf(description, Object.entries((limit.tiers ?? {}) as Limit["tiers"]));
+  const named = renderRuleNames({ own: undefined, byTier, otherLines });
+  return { id: policy, ...(named !== undefined && { description: named }), ...kept, limits: [limit] };
 }
 
 /** The policy without the rule of a tier. */

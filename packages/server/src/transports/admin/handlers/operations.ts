@@ -1,7 +1,7 @@
 import type { AuditQuery, AuditRecord } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Role } from "../../../access/roles.ts";
-import type { HotKeysWish } from "../../../hot-keys/merge-hot-keys.ts";
+import type { HotKeysWish } from "../../../observe/hot-keys/merge-hot-keys.ts";
 import type { HttpResponse } from "../../http/exchange.ts";
 import { hotKeysBody } from "../../http/hot-keys-body.ts";
 import { answerPage, changeBody } from "../answer.ts";

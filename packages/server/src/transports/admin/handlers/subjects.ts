@@ -2,7 +2,7 @@ import { type Problem, SluiceError } from "sluice";
 import type { ChangedSubject, SubjectChangeOptions, SubjectView } from "../../../control/control-plane.ts";
 import type { HttpResponse } from "../../http/exchange.ts";
 import { subjectBody } from "../../http/subject-body.ts";
-import { answerPage, answerVersion, etagOf } from "../answer.ts";
+import { answerPage, answerVersion, changeBody, etagOf } from "../answer.ts";
 import { renameProblems } from "../rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 import { subjectChangeBody, subjectViewBody, usageBody } from "../subject-bodies.ts";
@@ -108,8 +108,9 @@ export async function resetSubject(
   { actor, params, body, change }: AdminRequest<ResetBody>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  const { policy, dimensions } = body;
+  const { policy, dimensions, also_by: alsoBy } = body;
   const { dryRun = false, why } = change;
-  const { limits } = await control.subjects.reset(actor, params.kind!, params.id!, { dryRun, why, policy, dimensions });
-  return { status: 200, body: { dry_run: dryRun, limits } };
+  const options = { dryRun, why, policy, dimensions, alsoBy };
+  const done = await control.subjects.reset(actor, params.kind!, params.id!, options);
+  return { status: 200, body: { ...changeBody(done), ...done.value } };
 }

@@ -1,6 +1,7 @@
 import { choice, described, integer, objectOf, type Shape, text } from "sluice";
 import { tokenName } from "../../../access/parse-tokens.ts";
 import { type Role, roles } from "../../../access/roles.ts";
+import { auditKinds } from "../../../control/audit-kinds.ts";
 import { hotKeysQuery } from "../../http/hot-keys-body.ts";
 import { wholeNumber } from "../../http/read-query.ts";
 import {
@@ -104,7 +105,7 @@ export const operationRoutes: readonly AdminRoute[] = [
     action: "audit.list",
     needs: "read",
     query: {
-      kind: described(word, "Only what was done to this: policy, subject, token, …"),
+      kind: described(choice(auditKinds), "Only what was done to this"),
       target: described(text({ max: 4_096 }), "Only what was done to this one: a policy's id, user:u1, …"),
       actor: described(word, "Only what was done by the token of this name"),
       action: described(word, "Only this: policy.put, kill_switch.on, …"),

@@ -1,5 +1,5 @@
 import { livez } from "../../http/handlers/livez.ts";
-import { readyz } from "../../http/handlers/readyz.ts";
+import { readyz, strictQuery } from "../../http/handlers/readyz.ts";
 import { renderOpenApi } from "../../http/render-open-api.ts";
 import type { AdminRoute } from "../route.ts";
 import { adminApi } from "../schemas.ts";
@@ -25,9 +25,13 @@ export function serverRoutes(routes: () => readonly AdminRoute[]): readonly Admi
       action: "server.ready",
       access: "read",
       needs: "nothing",
+      query: strictQuery,
       answers: {
         200: { description: "Yes", content: ["Ready"] },
-        503: { description: "No: the server is stopping, or its counters cannot be reached", content: ["Ready"] },
+        503: {
+          description: "No: the server is stopping, or with `strict` its counters cannot be reached",
+          content: ["Ready"],
+        },
       },
       handle: readyz,
     },

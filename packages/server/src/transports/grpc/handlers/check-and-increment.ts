@@ -3,21 +3,22 @@ import type { Decision } from "sluice";
 import { whenDecided } from "../../../service/decide.ts";
 import type { CallInfo, GrpcContext } from "../method.ts";
 import { quotaOf } from "../quota-message.ts";
-import { readPolicyKey } from "../read-policy-key.ts";
+import { askByPolicyId, readPolicyKey } from "../read-policy-key.ts";
 import { ceilOf, floorOf, int32Of } from "../whole-numbers.ts";
 
 export function checkAndIncrement(
   request: CheckAndIncrementRequest,
   context: GrpcContext,
-  { deadlineMs }: CallInfo,
+  { deadlineMs, metadataId }: CallInfo,
 ): CheckAndIncrementResponse | Promise<CheckAndIncrementResponse> {
   const { cost, requestId } = request;
-  const decided = context.decide.one({
+  const check = {
     ...readPolicyKey(request),
     cost: cost === 0 ? undefined : cost,
-    id: requestId === "" ? undefined : requestId,
+    ...(requestId === "" ? metadataId : { id: requestId }),
     deadlineMs,
-  });
+  };
+  const decided = askByPolicyId(() => context.decide.one(check));
   return whenDecided(decided, responseOf);
 }
 
@@ -30,5 +31,7 @@ function responseOf(decision: Decision): CheckAndIncrementResponse {
     retryAfterMs: decision.allowed ? 0 : int32Of(ceilOf(decision.retryAfterMs)),
     policyVersion: policy === undefined ? "" : `${policy}#${version}`,
     matchedQuota: quotaOf(decision, decision.resetAtMs),
+    degraded: decision.degraded !== undefined,
+    degradedReason: decision.degraded ?? "",
   };
 }

@@ -8,10 +8,10 @@ import { ceilOf, floorOf, int32Of, secondsOf } from "../whole-numbers.ts";
 export function checkRateLimit(
   request: CheckRateLimitRequest,
   context: GrpcContext,
-  { deadlineMs }: CallInfo,
+  { deadlineMs, metadataId }: CallInfo,
 ): CheckRateLimitResponse | Promise<CheckRateLimitResponse> {
   const cost = request.cost === 0 ? undefined : request.cost;
-  const decided = context.decide.one({ dimensions: readIdentifier(request), cost, deadlineMs });
+  const decided = context.decide.one({ dimensions: readIdentifier(request), cost, deadlineMs, ...metadataId });
   return whenDecided(decided, responseOf);
 }
 
@@ -23,5 +23,7 @@ function responseOf(decision: Decision): CheckRateLimitResponse {
     remaining: floorOf(decision.remaining),
     resetAt: secondsOf(decision.resetAtMs),
     retryAfter: decision.allowed ? 0 : int32Of(secondsOf(decision.retryAfterMs)),
+    degraded: decision.degraded !== undefined,
+    degradedReason: decision.degraded ?? "",
   };
 }

@@ -9,5 +9,7 @@ export function check(
   context: GrpcContext,
   call: CallInfo,
 ): DecisionMessage | Promise<DecisionMessage> {
-  return whenDecided(context.decide.one(readCheck(request, call.deadlineMs)), decisionMessage);
+  const asked = readCheck(request, call.deadlineMs);
+  const identified = asked.id === undefined && context.idempotencyHeader ? { ...asked, ...call.metadataId } : asked;
+  return whenDecided(context.decide.one(identified), decisionMessage);
 }

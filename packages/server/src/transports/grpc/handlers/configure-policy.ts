@@ -4,7 +4,7 @@ import { invalidField } from "../../../control/control-errors.ts";
 import type { Actor, ControlPlane } from "../../../control/control-plane.ts";
 import { VersionConflict } from "../../../control/version-conflict.ts";
 import type { CallInfo, GrpcContext } from "../method.ts";
-import { fieldsOfDocument } from "../policy-fields.ts";
+import { mayBeReplacedByFields } from "../policy-fields.ts";
 import { documentOfMessage, rolloutOfMessage } from "../policy-message.ts";
 import { requireControl } from "../require-control.ts";
 
@@ -45,7 +45,7 @@ async function refuseLoss(control: ControlPlane, actor: Actor, id: string, versi
   if (current === undefined) return;
   // What was looked at is what is replaced.
   if (current.version !== version) throw new VersionConflict(`policy ${id}`, version, current.version);
-  if (fieldsOfDocument(id, current.document) !== undefined) return;
+  if (mayBeReplacedByFields(id, current.document)) return;
   const message = `is empty, and policy ${id} says more than the other fields can; send all of it here, as ListPolicies tells it`;
   throw invalidField(["document_json"], message);
 }

@@ -1,7 +1,6 @@
 import type { CheckRequest as CheckMessage, CheckResponse } from "@sluice/protocol/ratelimiter";
-import type { CheckRequest, Decision, Policy, PolicySet } from "sluice";
+import type { Decision } from "sluice";
 import { bucketLevels } from "../bucket-levels.ts";
-import { isOurs } from "../errors.ts";
 import { readLimitKey } from "../limit-key.ts";
 import type { CallInfo, GrpcContext } from "../method.ts";
 
@@ -10,14 +9,18 @@ export async function consumeAndCheckLimit(
   context: GrpcContext,
   call: CallInfo,
 ): Promise<CheckResponse> {
-  const key = readLimitKey(context.limiter.snapshot.policySet, request);
   const decision = await context.decide.one({
-    ...key,
+    ...readLimitKey(context.limiter.snapshot.policySet, request),
     cost: request.cost ?? 1,
     details: true,
+    record: true,
     deadlineMs: call.deadlineMs,
+    ...call.metadataId,
   });
-  const { remaining, index } = await leastRemaining(decision, key, context, call);
+  // The answer has no field for it.
+  if (decision.degraded !== undefined)
+    call.announce({ "x-ratelimit-degraded": "true", "x-ratelimit-degraded-reason": decision.degraded });
+  const { remaining, index } = leastRemaining(decision);
   return {
     allowed: decision.allowed,
     remainingCapacity: remaining,
@@ -27,52 +30,16 @@ export async function consumeAndCheckLimit(
 }
 
 /**
- * The bucket with the least left, counted in units and not in shares, and which rate that is. A policy of one rate has told
- * already; of several, the decision tells only of the one that limits most, and the buckets are looked at. Where they cannot
- * be, what was decided stands: it is charged, and the caller is not to try again.
+ * The bucket with the least left, counted in units and not in shares, and which rate that is, all as the take found them. In a
+ * denial it is what would be left if the cost were taken, below 0.
  */
-async function leastRemaining(
-  decision: Decision,
-  key: Pick<CheckRequest, "domain" | "dimensions">,
-  context: GrpcContext,
-  call: CallInfo,
-): Promise<{ readonly remaining: number; readonly index: number }> {
+function leastRemaining(decision: Decision): { readonly remaining: number; readonly index: number } {
   const { allowed, remaining = decision.limit ?? 0, cost } = decision;
   const asked = allowed ? 0 : cost;
   let least = { remaining: remaining - asked, index: 0 };
-  if (decision.degraded !== undefined || !hasSeveralRates(decision, context)) return least;
-  try {
-    const levels = await bucketLevels({ ...key, deadlineMs: call.deadlineMs }, context);
-    for (const [index, level] of levels.entries()) {
-      const left = level.remainingCapacity - asked;
-      if (index === 0 || left < least.remaining) least = { remaining: left, index };
-    }
-  } catch (error) {
-    if (isOurs(error)) context.log.error({ err: error }, "buckets could not be looked at after a decision");
+  for (const [index, { remainingCapacity }] of bucketLevels(decision).entries()) {
+    const left = remainingCapacity - asked;
+    if (index === 0 || left < least.remaining) least = { remaining: left, index };
   }
   return least;
-}
-
-const severalByPolicy = new WeakMap<PolicySet, ReadonlySet<string>>();
-
-function hasSeveralRates({ limits = [] }: Decision, { limiter }: GrpcContext): boolean {
-  const enforced = limits.filter(({ shadow }) => !shadow);
-  if (enforced.length !== 1) return enforced.length > 1;
-  return severalIn(limiter.snapshot.policySet).has(enforced[0]!.policy);
-}
-
-/** Policies with a limit that has several windows, for some tier at least. */
-function severalIn(policySet: PolicySet): ReadonlySet<string> {
-  let several = severalByPolicy.get(policySet);
-  if (several === undefined) {
-    const { policies, fallback } = policySet;
-    const all = fallback === undefined ? policies : [...policies, fallback];
-    several = new Set(all.filter(({ limits }) => limits.some(hasSeveralWindows)).map(({ id }) => id));
-    severalByPolicy.set(policySet, several);
-  }
-  return several;
-}
-
-function hasSeveralWindows({ windows, tiers }: Policy["limits"][number]): boolean {
-  return windows.length > 1 || Object.values(tiers).some((tier) => tier.windows.length > 1);
 }

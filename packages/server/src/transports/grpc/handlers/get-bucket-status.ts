@@ -1,20 +1,24 @@
 import type { StatusRequest, StatusResponse } from "@sluice/protocol/ratelimiter";
-import { maxCost } from "sluice";
 import { bucketLevels } from "../bucket-levels.ts";
 import { readLimitKey } from "../limit-key.ts";
 import type { CallInfo, GrpcContext } from "../method.ts";
+import { refuseUncounted } from "../refuse-uncounted.ts";
 
+/** One look at the counters, which takes nothing. */
 export async function getBucketStatus(
   request: StatusRequest,
-  context: GrpcContext,
+  { limiter }: GrpcContext,
   { deadlineMs }: CallInfo,
 ): Promise<StatusResponse> {
-  const key = readLimitKey(context.limiter.snapshot.policySet, request);
-  const [levels, decision] = await Promise.all([
-    bucketLevels({ ...key, deadlineMs }, context),
-    context.limiter.peek({ ...key, cost: maxCost, deadlineMs }),
-  ]);
-  // A denial tells what was denied before it, and itself; an allowance would tell of nothing.
-  const denyCount = decision.allowed ? 0 : Math.max(0, decision.denyCount - decision.cost);
-  return { levels, lastUpdateTimestamp: Date.now(), denyCount };
+  const key = readLimitKey(limiter.snapshot.policySet, request);
+  const decision = await limiter.peek({ ...key, cost: 0, details: true, record: true, deadlineMs });
+  // What this node counts by itself in an outage is not what is stored.
+  refuseUncounted({ degraded: decision.degraded, limits: undefined });
+  const records = (decision.limits ?? []).flatMap(({ shadow, record }) => (shadow || !record ? [] : [record]));
+  return {
+    levels: bucketLevels(decision),
+    // 0 where nothing was decided by these buckets yet, or they are idle since.
+    lastUpdateTimestamp: Math.max(0, ...records.map(({ updatedMs = 0 }) => Math.floor(updatedMs))),
+    denyCount: Math.max(0, ...records.map(({ denied }) => denied)),
+  };
 }

@@ -1,4 +1,5 @@
 import type { GetRemainingQuotaRequest, GetRemainingQuotaResponse } from "@sluice/protocol";
+import { SluiceError, StoreUnavailable } from "sluice";
 import { whenDecided } from "../../../service/decide.ts";
 import type { CallInfo, GrpcContext } from "../method.ts";
 import { readIdentifier } from "../read-identifier.ts";
@@ -10,10 +11,16 @@ export function getRemainingQuota(
   { deadlineMs }: CallInfo,
 ): GetRemainingQuotaResponse | Promise<GetRemainingQuotaResponse> {
   const asked = { dimensions: readIdentifier(request), cost: 0, preview: true, deadlineMs };
-  return whenDecided(context.decide.one(asked), ({ used, limit, remaining, resetAtMs }) => ({
-    currentCount: ceilOf(used),
-    limit: floorOf(limit),
-    remaining: floorOf(remaining),
-    resetAt: secondsOf(resetAtMs),
-  }));
+  return whenDecided(context.decide.one(asked), ({ used, limit, remaining, resetAtMs, degraded }) => {
+    // Zeros would say that nothing limits the request.
+    if (degraded === "kill_switch")
+      throw new SluiceError("not_ready", "the kill switch is on, and nothing is counted; ask again when it is off");
+    if (degraded !== undefined && remaining === undefined) throw new StoreUnavailable(degraded);
+    return {
+      currentCount: ceilOf(used),
+      limit: floorOf(limit),
+      remaining: floorOf(remaining),
+      resetAt: secondsOf(resetAtMs),
+    };
+  });
 }

@@ -4,24 +4,23 @@ import {
   type HealthCheckResponse,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "@sluice/protocol/health";
-import { healthNames, statusOf } from "../health.ts";
+import { type Health, servingStatus } from "../health.ts";
 import type { GrpcContext, StreamCodec } from "../method.ts";
 
-/** Tells the status, and every change of it, within a second. When the server stops it says so, and ends. */
+/** Sends the status, and every change of it, within a second. When the server stops it says so, and ends. */
 export function healthWatch(
   { service }: HealthCheckRequest,
   stream: ServerWritableStream<Uint8Array, Uint8Array>,
   codec: StreamCodec<HealthCheckRequest, HealthCheckResponse>,
   context: GrpcContext,
 ): void {
-  const isKnown = healthNames.includes(service);
-  let told: ServingStatus | undefined;
+  let sent: ServingStatus | undefined;
 
-  function tell(serving: boolean): void {
-    const health = isKnown ? statusOf(serving) : ServingStatus.SERVICE_UNKNOWN;
-    if (health === told) return;
-    told = health;
-    stream.write(codec.write({ status: health }));
+  function report(health: Health): void {
+    const status = servingStatus(service, health) ?? ServingStatus.SERVICE_UNKNOWN;
+    if (status === sent) return;
+    sent = status;
+    stream.write(codec.write({ status }));
   }
 
   function stop(): void {
@@ -31,11 +30,11 @@ export function healthWatch(
 
   function end(): void {
     stop();
-    tell(false);
+    report("stopping");
     stream.end();
   }
 
-  const unwatch = context.health.watch(tell);
+  const unwatch = context.health.watch(report);
   stream.on("cancelled", stop);
   stream.on("close", stop);
   context.draining.addEventListener("abort", end, { once: true });

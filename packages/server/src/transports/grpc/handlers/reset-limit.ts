@@ -7,6 +7,6 @@ export async function resetLimit(
   context: GrpcContext,
   { caller, from }: CallInfo,
 ): Promise<ResetLimitResponse> {
-  await context.reset({ dimensions: readIdentifier(request) }, { caller, from });
-  return {};
+  const counters = await context.reset({ dimensions: readIdentifier(request) }, { caller, from });
+  return { countersReset: counters.length };
 }

@@ -1,6 +1,7 @@
 import { type CheckRequest, type Decision, parseShape } from "sluice";
 import { whenDecided } from "../../../service/decide.ts";
 import { maxToldFields } from "../../../service/tell-error.ts";
+import { headerId } from "../../idempotency-key.ts";
 import { answerDecision, statusOf } from "../answer-decision.ts";
 import { batchShape, checkShape, isBatch } from "../check-body.ts";
 import { renderError } from "../errors.ts";
@@ -18,14 +19,9 @@ export function check(request: HttpRequest, context: HttpContext): HttpResponse 
   );
 }
 
-/** How long an id from the header is remembered; one in the body, ten minutes. */
-const headerIdTtlMs = 5 * 60 * 1000;
-
-/** Ids come from callers. What a gateway passes through from its own callers counts only where that is configured. */
+/** An id in the body goes first. */
 function withHeaderId(asked: CheckRequest, request: HttpRequest, context: HttpContext): CheckRequest {
-  if (!context.idempotencyHeader || asked.id !== undefined) return asked;
-  const id = request.headers["x-idempotency-key"];
-  return typeof id === "string" && id !== "" ? { ...asked, id, idTtlMs: headerIdTtlMs } : asked;
+  return !context.idempotencyHeader || asked.id !== undefined ? asked : { ...asked, ...headerId(request, context) };
 }
 
 /** Most problems that the errors of one batch list together. */

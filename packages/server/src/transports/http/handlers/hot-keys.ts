@@ -1,5 +1,5 @@
-import { mergeHotKeys } from "../../../hot-keys/merge-hot-keys.ts";
-import { createHideSubject } from "../../../telemetry/hide-subjects.ts";
+import { mergeHotKeys } from "../../../observe/hot-keys/merge-hot-keys.ts";
+import { createHideSubject } from "../../../observe/telemetry/hide-subjects.ts";
 import type { Handler, HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 import { hotKeysBody, hotKeysQuery } from "../hot-keys-body.ts";
 import { readQuery } from "../read-query.ts";

@@ -50,6 +50,18 @@ async function post(body: unknown): Promise<{ status: number; body: Record<strin
 const acme = { entries: [{ key: "tenant", value: "acme" }] };
 
 describe("POST /json", () => {
+  it("reads its body as JSON whatever the content type, or without one, as Envoy's server does", async () => {
+    const body = Buffer.from(JSON.stringify({ domain: "shop", descriptors: [acme] }));
+    for (const type of [undefined, "application/x-www-form-urlencoded", "text/plain"]) {
+      const headers = type === undefined ? undefined : { "content-type": type };
+      const init = { method: "POST", body, ...(headers && { headers }) };
+      const response = await fetch(`http://${listening.address}/json`, init);
+      expect([type, response.status, await response.json()]).toMatchObject([type, 200, { overallCode: "OK" }]);
+    }
+    const other = await fetch(`http://${listening.address}/v1/check`, { method: "POST", body });
+    expect([other.status, await other.json()]).toMatchObject([415, { code: "invalid_request" }]);
+  });
+
   it("answers in the JSON of Envoy's messages: 200 for OK, 429 for OVER_LIMIT", async () => {
     const descriptors = [acme, { entries: [{ key: "partner", value: "p" }] }, { entries: [{ key: "x", value: "y" }] }];
     expect(await post({ domain: "shop", descriptors, hitsAddend: 2 })).toEqual({
@@ -77,7 +89,7 @@ describe("POST /json", () => {
     expect(status).toBe(429);
     expect(body).toMatchObject({
       overallCode: "OVER_LIMIT",
-      statuses: [{ code: "OVER_LIMIT", limitRemaining: 1 }, {}, {}],
+      statuses: [{ code: "OVER_LIMIT", limitRemaining: 0 }, {}, {}],
     });
   });
 

@@ -1,8 +1,8 @@
 import { RateLimitResponse_Code } from "@sluice/protocol/envoy";
 import { parseShape } from "sluice";
 import { whenDecided } from "../../../service/decide.ts";
-import { rateLimitRequestShape, rateLimitResponseJson } from "../../grpc/envoy/rate-limit-json.ts";
-import { shouldRateLimit } from "../../grpc/envoy/should-rate-limit.ts";
+import { rateLimitRequestShape, rateLimitResponseJson } from "../../envoy/rate-limit-json.ts";
+import { shouldRateLimit } from "../../envoy/should-rate-limit.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 
 /** POST /json: Envoy's question and its answer, in the JSON of their messages. */

@@ -1,4 +1,5 @@
 import {
+  canonicalValue,
   type Decision,
   described,
   maxDimensionLength,
@@ -10,9 +11,10 @@ import {
   text,
 } from "sluice";
 import { whenDecided } from "../../../service/decide.ts";
+import { findIpProblem } from "../../../service/find-ip-problem.ts";
+import { headerId } from "../../idempotency-key.ts";
 import { statusOf } from "../answer-decision.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
-import { problemOfIp } from "../problem-of-ip.ts";
 
 interface ShouldAllowRequest {
   readonly scope: string;
@@ -24,6 +26,7 @@ interface ShouldAllowRequest {
 /** Dimensions that tell what is asked for, not who asks: the first two have fields of their own here. */
 const notScopes: ReadonlySet<string> = new Set([
   "endpoint",
+  "api",
   "method",
   "tier",
   "scope",
@@ -49,7 +52,7 @@ export const shouldAllowShape: Shape<ShouldAllowRequest> = refine(
     { method: described(text({ max: 32 }), "The HTTP method, for policies that ask for one.") },
   ),
   (asked, reading) => {
-    const problem = asked.scope === "ip" ? problemOfIp(asked.scope_value) : undefined;
+    const problem = asked.scope === "ip" ? findIpProblem(asked.scope_value) : undefined;
     return problem === undefined ? asked : reading.problem(problem, "scope_value");
   },
 );
@@ -57,8 +60,10 @@ export const shouldAllowShape: Shape<ShouldAllowRequest> = refine(
 /** POST /shouldAllow: may this user, address, organisation or key call this API? */
 export function shouldAllow(request: HttpRequest, context: HttpContext): HttpResponse | Promise<HttpResponse> {
   const { scope, scope_value, api, method } = parseShape(shouldAllowShape, request.body, "invalid_request", "the body");
-  const dimensions = { [scope]: scope_value, endpoint: api, ...(method !== undefined && { method }) };
-  return whenDecided(context.decide.one({ dimensions }), (decision) => ({
+  // The default policy counts each API separately, however its path is spelt.
+  const named = { endpoint: api, api: canonicalValue("endpoint", api) };
+  const dimensions = { [scope]: scope_value, ...named, ...(method !== undefined && { method }) };
+  return whenDecided(context.decide.one({ dimensions, ...headerId(request, context) }), (decision) => ({
     status: statusOf(decision),
     headers: renderHeaders(decision, { random: context.random }),
     body: shouldAllowBody(decision),

@@ -1,3 +1,4 @@
+import { countPolicies } from "../../../policies/count-policies.ts";
 import type { Arguments } from "../arguments.ts";
 import type { CommandContext } from "../command.ts";
 import { verbatim } from "../replies.ts";
@@ -36,7 +37,7 @@ const sections: Readonly<Record<string, (context: CommandContext) => Figures>> =
     const { generation, policySet } = service.limiter.snapshot;
     return {
       accepting: Number(service.accepting()),
-      policies: policySet.policies.length,
+      policies: countPolicies(policySet),
       policies_generation: generation,
       policies_state: service.policyStatus().state,
       counters: counters === undefined ? "memory" : "redis",

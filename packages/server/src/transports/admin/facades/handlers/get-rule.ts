@@ -5,6 +5,7 @@ import type { AdminContext, AdminRequest } from "../../route.ts";
 import { readRules } from "../read-rules.ts";
 import { splitRuleId } from "../rule.ts";
 import { findCreated, noRuleBody, ruleBody } from "../rule-body.ts";
+import { ruleCalled } from "../rule-control.ts";
 import type { RuleWords } from "../rule-words.ts";
 
 /** One rule; of a policy that is none, why it is none. */
@@ -17,7 +18,7 @@ export function getRule(words: RuleWords) {
     const read = readRules(policy, stored.document);
     if (read.kind === "no_rule" && tier === undefined)
       return answerVersion(noRuleBody(stored, read.why, created, words), stored.version);
-    const rule = read.kind === "rules" ? read.rules.find((one) => one.tier === tier) : undefined;
+    const rule = read.kind === "rules" ? ruleCalled(read.rules, tier) : undefined;
     if (rule === undefined) throw notFound(`the rule ${id}`);
     return answerVersion(ruleBody(rule, stored, created, words), stored.version);
   };

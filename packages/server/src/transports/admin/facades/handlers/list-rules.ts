@@ -23,7 +23,7 @@ export function listRules(words: RuleWords) {
   return async (request: AdminRequest<undefined, ListQuery>, { control }: AdminContext): Promise<HttpResponse> => {
     const { actor, query, url } = request;
     const { limit = 100 } = query;
-    const asked = query[words.fields.dimension] as string | undefined;
+    const asked = words.listedBy.map((name) => query[name] as string | undefined).find((one) => one !== undefined);
     const dimension = asked === otherApiKey ? "api_key" : asked;
     const found: StoredPolicy[] = [];
     const turns = createTurns();

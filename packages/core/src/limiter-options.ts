@@ -1,0 +1,54 @@
+import {
+  aClock,
+  aFunction,
+  anObject,
+  checkOptions,
+  numberFrom,
+  type OptionForm,
+  type OptionForms,
+  withMethods,
+} from "./check-options.ts";
+import type { LimiterOptions } from "./limiter.ts";
+
+export const someCounters: OptionForm = withMethods(
+  ["take", "peek", "give", "charge", "block", "reset", "read", "close"],
+  "a counter store, such as redis(url) of @sluice/redis or new MemoryCounters()",
+);
+
+/** A preview is never older than this. */
+export const maxPreviewCacheMs = 50;
+
+const forms: OptionForms<LimiterOptions> = {
+  policies: {
+    holds: anObject.holds,
+    wanted: "an object such as { policies: [{ id, limits }] }, or policyFile(path) of sluice/policy-file",
+  },
+  counters: someCounters,
+  subjects: withMethods(["find"], "a subject directory, such as new MemorySubjectDirectory()"),
+  clock: aClock,
+  // Its bounds are named where it is used.
+  ipv6PrefixBits: undefined,
+  previewCacheMs: numberFrom(0, maxPreviewCacheMs),
+  onTrial: aFunction,
+  onMissing: aFunction,
+  onPreviewHit: aFunction,
+};
+
+const oneLine = 'for a limit in one line write limit("100/m").by("user")';
+
+const foreign = {
+  limit: oneLine,
+  limits: `limits belong to a policy: createLimiter({ policies: { policies: [{ id, limits }] } }); ${oneLine}`,
+  windows: `windows belong to a limit of a policy; ${oneLine}`,
+  windowMs: oneLine,
+  max: oneLine,
+  points: oneLine,
+  duration: oneLine,
+  store: "counters is where counters live",
+  redis: "write counters: redis(url), with redis of @sluice/redis",
+};
+
+/** Refuses what is not an option of `createLimiter`: without policies, everything would be decided by the default policy. */
+export function checkLimiterOptions(options: LimiterOptions): void {
+  checkOptions(options, forms, { name: "createLimiter", code: "invalid_policies", foreign });
+}

@@ -1,0 +1,75 @@
+import type { Limit, Policy, Window } from "../policy/policy.ts";
+
+/** The mathematics a window is decided by. Three of the six algorithms share one. */
+export type CounterKind =
+  /** gcra, token_bucket, leaky_bucket: one theoretical arrival time. */
+  | "arrival"
+  /** fixed_window, and one-off quotas: a count and its end. */
+  | "count"
+  /** sliding_window: two counts, the older one weighted. */
+  | "sliding"
+  /** sliding_log: every time and cost. */
+  | "log";
+
+/** A window made ready to decide by. */
+export interface CompiledWindow {
+  readonly source: Window;
+  readonly kind: CounterKind;
+  readonly leaky: boolean;
+  /** The most the window ever holds. */
+  readonly capacity: number;
+  /** Infinity for a one-off quota. */
+  readonly perMs: number;
+  /** arrival: the time one unit of cost is worth, rounded up to the time grid. */
+  readonly intervalMs: number;
+  /** arrival: what the whole capacity is worth. */
+  readonly fullMs: number;
+  /** arrival: how far ahead of now the theoretical arrival may be. */
+  readonly toleranceMs: number;
+  /**
+   * arrival: how far ahead it may be by any window that charges the same counter, such as another tier's. What is further
+   * ahead was left behind by another limit or another clock.
+   */
+  readonly furthestMs: number;
+  /** Calendar windows: the bounds of the one that holds an instant; undefined for epoch-aligned windows. */
+  readonly calendar: Calendar | undefined;
+  /** Names the counter among all windows of all policies; with the subject it is the whole key. */
+  readonly identity: string;
+  /** Seeded 64-bit hash of `identity`, for counters in memory. */
+  readonly hashLo: number;
+  readonly hashHi: number;
+  /** False where another limit of the same request, at a slower rate, charges the very same counter. */
+  readonly charges: boolean;
+}
+
+export type Calendar = (epochMs: number) => CalendarWindow;
+
+export interface CalendarWindow {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+export interface CompiledLimit {
+  readonly policy: Policy;
+  readonly source: Limit;
+  /** policy id and limit name (else dimensions and algorithm): never a version or a position. */
+  readonly identity: string;
+  readonly scope: string;
+  /** Of the default policy, whose counters are separate for each domain and resource: see `subjectWithin`. */
+  readonly fallback: boolean;
+  /** One of the policy's `local_limits`, which limits of particular subjects do not change. */
+  readonly local: boolean;
+  /** Whether another limit of the policy has the same identity, and so may share counters with this one. */
+  readonly sharesIdentity: boolean;
+  /** Where each dimension's value comes from: a segment of the path for `{param}`s, else −1, the request. */
+  readonly segments: readonly number[];
+  readonly windows: readonly CompiledWindow[];
+  readonly tiers: ReadonlyMap<string, readonly CompiledWindow[]>;
+  /** How long a denial blocks the subject. 0: not at all. */
+  readonly blockForMs: number;
+  /** Whether subjects may be blocked, by a denial or by hand: only then does anybody look. */
+  readonly blockable: boolean;
+  /** Seeded 64-bit hash of `identity`: with the subject's it names the block, the lease, and what is hot. */
+  readonly hashLo: number;
+  readonly hashHi: number;
+}

@@ -1,0 +1,51 @@
+import { tellNotLeased } from "../leases/tell-not-leased.ts";
+import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
+import { compileLimits, compileWindows } from "../match/compile-limit.ts";
+import type { Policy, SubjectEntry } from "../policy/policy.ts";
+import { renderShare } from "../policy/share-shape.ts";
+
+export interface CountersWarning {
+  readonly key: "counters" | "max_overshoot";
+  readonly message: string;
+}
+
+/** Limits are named up to here. */
+const maxNamed = 4;
+
+/** What a policy says of its counters that has no effect. */
+export function lintCounters(policy: Policy, subjects: readonly SubjectEntry[]): readonly CountersWarning[] {
+  const { counters, maxOvershoot } = policy;
+  if (counters === "exact" && maxOvershoot > 0) {
+    const message = `is ${renderShare(maxOvershoot)}, and has no effect: counters is exact, and exceeds nothing`;
+    return [{ key: "max_overshoot", message }];
+  }
+  if (counters !== "leased") return [];
+  if (policy.limits.length === 0) return [{ key: "counters", message: "is leased, but the policy has no limits" }];
+  const reasons = compileLimits(policy).map((limit) => whyNever(limit, subjects));
+  if (reasons.includes(undefined)) return [];
+  const named = reasons.slice(0, maxNamed).map((reason, index) => `limits[${index}] ${reason}`);
+  const more = reasons.length > maxNamed ? ` (and ${reasons.length - maxNamed} more)` : "";
+  return [
+    {
+      key: "counters",
+      message: `is leased, but comes to exact, because no limit of the policy can be leased: ${named.join("; ")}${more}`,
+    },
+  ];
+}
+
+/** Why a limit is never leased, to no tier and no subject with windows of its own; undefined where it may be. */
+function whyNever(limit: CompiledLimit, subjects: readonly SubjectEntry[]): string | undefined {
+  const others = [...limit.tiers.values(), ...ownWindows(limit, subjects)];
+  return others.some((windows) => tellNotLeased({ limit, windows }) === undefined)
+    ? undefined
+    : tellNotLeased({ limit, windows: limit.windows });
+}
+
+function ownWindows(limit: CompiledLimit, subjects: readonly SubjectEntry[]): readonly (readonly CompiledWindow[])[] {
+  const { policy, source, scope, identity } = limit;
+  return subjects
+    .filter(({ dimension }) => source.by.includes(dimension))
+    .flatMap((subject) => subject.limits)
+    .filter((own) => own.policy === policy.id && (own.limit === undefined || own.limit === scope))
+    .map(({ windows }) => compileWindows(identity, source, windows));
+}

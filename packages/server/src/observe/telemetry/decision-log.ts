@@ -1,0 +1,79 @@
+import type { CheckRequest, Decision } from "sluice";
+import type { LogLevel } from "../../settings/settings.ts";
+import type { Logger } from "./logger.ts";
+
+export interface DecisionLogOptions {
+  readonly log: Pick<Logger, "debug">;
+  readonly level: LogLevel;
+  /** Share of decisions that are logged, 0 … 1. */
+  readonly sample: number;
+  /** 0 … 1. */
+  readonly random?: () => number;
+  readonly nowMs?: () => number;
+}
+
+/** Most decisions logged in a second, and most characters of their dimensions: logs are for looking at, not for counting. */
+const linesPerSecond = 1_000;
+const charactersPerSecond = 262_144;
+
+/**
+ * Tells of single decisions: whom they were about, what was left, and why. Undefined where nobody would see it, so that it
+ * costs nothing then.
+ */
+export function createDecisionLog(
+  options: DecisionLogOptions,
+): ((request: CheckRequest, decision: Decision) => void) | undefined {
+  const { log, level, sample, random = Math.random, nowMs = (): number => performance.now() } = options;
+  if ((level !== "debug" && level !== "trace") || sample <= 0) return undefined;
+  let beganMs = -Infinity;
+  let lines = 0;
+  let characters = 0;
+  let leftOut = 0;
+  return (request, decision) => {
+    if (sample < 1 && random() >= sample) return;
+    const atMs = nowMs();
+    if (atMs - beganMs >= 1_000) {
+      beganMs = atMs;
+      lines = 0;
+      characters = 0;
+    }
+    if (lines >= linesPerSecond || characters >= charactersPerSecond) {
+      leftOut += 1;
+      return;
+    }
+    lines += 1;
+    characters += charactersOf(request);
+    const fields = { ...fieldsOf(request, decision), ...(leftOut > 0 && { leftOut }) };
+    leftOut = 0;
+    log.debug(fields, decision.allowed ? "allowed" : "denied");
+  };
+}
+
+function charactersOf({ dimensions = {} }: CheckRequest): number {
+  let characters = 0;
+  for (const name in dimensions) characters += name.length + (dimensions[name]?.length ?? 0);
+  return characters;
+}
+
+/** What was not asked or does not apply is left out. `dimensions` is what `logHashSubjects` hides. */
+function fieldsOf(request: CheckRequest, decision: Decision): Readonly<Record<string, unknown>> {
+  const { reason, policy, version, scope, cost, used, limit, remaining, retryAfterMs, degraded } = decision;
+  return {
+    domain: request.domain ?? "default",
+    dimensions: request.dimensions ?? {},
+    reason,
+    policy,
+    version,
+    scope,
+    cost,
+    used,
+    limit,
+    remaining,
+    retryAfterMs,
+    degraded,
+    ...(decision.state !== "normal" && { state: decision.state }),
+    ...(decision.preview && { preview: true }),
+    ...(decision.replayed && { replayed: true }),
+    ...(decision.shadow.length > 0 && { shadow: decision.shadow.map((one) => one.policy) }),
+  };
+}

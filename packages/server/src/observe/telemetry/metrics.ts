@@ -1,0 +1,208 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Decision, ErrorCode, PolicySet } from "sluice";
+import type { Protocol, TurnedAway } from "../../protocol.ts";
+import { shareWork } from "../share-work.ts";
+import type { NearLimits } from "./capacity-log.ts";
+import { DecisionFigures } from "./decision-figures.ts";
+import { expositionType, type Family, renderSlices } from "./exposition.ts";
+import { type HotKeyFigures, hotKeyFamilies } from "./hot-key-families.ts";
+import { type LeaseFigures, leaseFamilies } from "./lease-families.ts";
+import { type LeaseOutcome, LeaseRequestFigures } from "./lease-request-figures.ts";
+import { type CounterFigures, memoryFamilies } from "./memory-families.ts";
+import { PolicyFigures, type PolicyFiguresSources } from "./policy-figures.ts";
+import { type RedisFigures, redisFamilies } from "./redis-families.ts";
+import { RequestFigures } from "./request-figures.ts";
+import { type Count, Tally } from "./tally.ts";
+
+/** Why checks are refused without being decided: too many wait, or too many arrive. */
+export type ShedReason = "pending" | "rate";
+
+/** What is asked for whenever somebody scrapes. */
+export interface MetricsSources extends PolicyFiguresSources {
+  /** Of counters in this process's memory. */
+  readonly counters?: () => CounterFigures;
+  /** Of counters on servers. */
+  readonly redis?: () => RedisFigures;
+  /** Of leases from those servers. Absent: they are off. */
+  readonly leases?: (() => LeaseFigures) | undefined;
+  /** Absent: no counter has a series of its own. */
+  readonly hotKeys?: HotKeyFigures | undefined;
+  /** Checks that wait for counters. */
+  readonly pending?: () => number;
+  /** Connections that are open. */
+  readonly connections?: () => Readonly<Record<Protocol, number>>;
+  /** How this server stands to the policy store. Absent: there is none. */
+  readonly store?: { readonly families: readonly Family[] } | undefined;
+  /** Spans handed to a collector, and those that were not. Absent: there are none. */
+  readonly spans?: (() => { readonly exported: number; readonly dropped: number }) | undefined;
+}
+
+/**
+ * What is counted of everything that happens. Labels come from policies, tables and settings; never from a request, so that
+ * nobody outside makes series, but for those few of hot keys where settings want them.
+ */
+export interface Metrics {
+  countDecision(decision: Decision, seconds: number): void;
+  countError(code: ErrorCode): void;
+  /** A preview that was answered from memory. */
+  countPreviewHit(): void;
+  /** A check lacked a dimension that a limit of the policy counts by. */
+  countMissing(policy: string, dimension: string): void;
+  /** A call for a lease, and the cost that its client decided by the policy that speaks since the last one. */
+  countLease(outcome: LeaseOutcome, policy: string | undefined, spent: number): void;
+  /** Checks asked over a protocol: what is counted is added to it. */
+  checksOf(protocol: Protocol): Count;
+  /** `route` is a path of the route table, or `unmatched`: never what a stranger typed. */
+  countHttpRequest(method: string, route: string, status: number, seconds?: number): void;
+  /** `method` is one that is served, or `unknown`; `code` is the name of a status, such as `OK`. */
+  countGrpcCall(method: string, code: string, seconds?: number): void;
+  /** `command` is one that is served, or `unknown`; `outcome` is a word of a fixed set. */
+  countRespCommand(command: string, outcome: string, seconds?: number): void;
+  countReload(successful: boolean): void;
+  /** The policies in force are not those on disk, from the start. */
+  startStale(): void;
+  /** A connection that was turned away, and why. */
+  countTurnedAway(protocol: Protocol, why: TurnedAway | "too_many_calls"): void;
+  /** Checks that were refused without being decided. */
+  countShed(reason: ShedReason, checks: number): void;
+  /** What was shed and turned away until now. */
+  readonly refused: RefusedSoFar;
+  /** Gives the policies in force their labels, and forgets the figures of policies that are gone. */
+  usePolicies(policySet: Pick<PolicySet, "policies" | "fallback">): void;
+  /** Gives limits that requests bring along labels of their own, by their names; the others are counted as `other`. */
+  labelLimits(names: readonly string[]): void;
+  /** How often policies came near their limits. */
+  readonly nearLimits: NearLimits;
+  /** Every metric of ours, with its labels. */
+  readonly families: readonly Family[];
+  /** In Prometheus' text format, as it is after this was called. Rendered once for all concurrent callers. */
+  render(): Promise<string>;
+  readonly contentType: string;
+}
+
+export interface RefusedSoFar {
+  readonly shed: Readonly<Record<ShedReason, number>>;
+  turnedAway(protocol: Protocol): number;
+}
+
+export interface MetricsOptions {
+  readonly version: string;
+  readonly sources: MetricsSources;
+  /** Also report on the process itself: CPU, memory, garbage collection, event loop. */
+  readonly process?: boolean;
+  /** Most policies with a label of their own, the first ones; the rest are counted together as `other`. */
+  readonly maxPolicyLabels?: number;
+  /** Which of several worker processes this is: a label of every series. */
+  readonly worker?: number | undefined;
+}
+
+export function createMetrics(options: MetricsOptions): Metrics {
+  const { version, sources, process: ofProcess = false, maxPolicyLabels = 500, worker } = options;
+  const labels = worker === undefined ? {} : { worker: String(worker) };
+  const decisions = new DecisionFigures(maxPolicyLabels);
+  const requests = new RequestFigures(sources.connections);
+  const policies = new PolicyFigures(sources);
+  const leaseRequests = new LeaseRequestFigures();
+  const errors = new Tally(1);
+  const shed = new Tally(1);
+  const previewHits: Count = { count: 0 };
+  const families: Family[] = [
+    ...decisions.families,
+    single("counter", "sluice_preview_cache_hits_total", "Previews answered from memory.", () => previewHits.count),
+    tallied("sluice_check_errors_total", "Checks that could not be decided, by error code.", "code", errors),
+    tallied(
+      "sluice_shed_checks_total",
+      "Checks refused at once because too many were waiting (pending) or arriving (rate).",
+      "reason",
+      shed,
+    ),
+    ...leaseRequests.families,
+    ...requests.families,
+    ...policies.families,
+    {
+      name: "sluice_build_info",
+      help: "1, labelled with the versions of Sluice and of Node.",
+      type: "gauge",
+      labels: ["version", "node"],
+      samples: () => [{ labels: [version, process.version], value: 1 }],
+    },
+  ];
+  const { pending, counters, redis, leases, hotKeys, spans, store } = sources;
+  if (store !== undefined) families.push(...store.families);
+  if (pending !== undefined)
+    families.push(single("gauge", "sluice_pending_checks", "Checks that wait for counters now.", pending));
+  if (counters !== undefined) families.push(...memoryFamilies(counters));
+  if (redis !== undefined) families.push(...redisFamilies(redis));
+  if (leases !== undefined) families.push(...leaseFamilies(leases));
+  if (hotKeys !== undefined) families.push(...hotKeyFamilies(hotKeys));
+  if (spans !== undefined)
+    families.push({
+      name: "sluice_trace_spans_total",
+      help: "Spans handed to the collector of traces, and those dropped because it did not take them in time.",
+      type: "counter",
+      labels: ["outcome"],
+      samples: () => Object.entries(spans()).map(([outcome, value]) => ({ labels: [outcome], value })),
+    });
+
+  const registry = new Registry();
+  if (ofProcess) {
+    registry.setDefaultLabels(labels);
+    collectDefaultMetrics({ register: registry });
+    // Sums of gauges under the name of counters; the gauges themselves stay.
+    for (const what of ["handles", "requests", "resources"]) registry.removeSingleMetric(`nodejs_active_${what}_total`);
+  }
+
+  return {
+    countDecision: (decision, seconds) => decisions.count(decision, seconds),
+    countError(code): void {
+      errors.at(code).count += 1;
+    },
+    countMissing: (policy, dimension) => decisions.countMissing(policy, dimension),
+    countPreviewHit(): void {
+      previewHits.count += 1;
+    },
+    countLease: (outcome, policy, spent) => leaseRequests.count(outcome, policy, spent),
+    checksOf: (protocol) => requests.checksOf(protocol),
+    countHttpRequest: (method, route, status, seconds) => requests.countHttp(method, route, status, seconds),
+    countGrpcCall: (method, code, seconds) => requests.countGrpc(method, code, seconds),
+    countRespCommand: (command, outcome, seconds) => requests.countResp(command, outcome, seconds),
+    countReload: (successful) => policies.countReload(successful),
+    startStale: () => policies.startStale(),
+    countTurnedAway: (protocol, why) => requests.countTurnedAway(protocol, why),
+    countShed(reason, checks): void {
+      shed.at(reason).count += checks;
+    },
+    refused: {
+      get shed(): Readonly<Record<ShedReason, number>> {
+        return { pending: shed.sum("pending"), rate: shed.sum("rate") };
+      },
+      turnedAway: (protocol) => requests.turnedAway(protocol),
+    },
+    usePolicies(policySet): void {
+      decisions.use(policySet);
+      policies.use(policySet);
+    },
+    labelLimits: (names) => decisions.label(names),
+    nearLimits: () => decisions.nearLimits(),
+    families,
+    render: shareWork(async () => {
+      let text = "";
+      for (const slice of renderSlices(families, labels)) {
+        text += slice;
+        // Checks do not wait until a large page is whole.
+        if (slice.length > 0) await turn();
+      }
+      return ofProcess ? text + (await registry.metrics()) : text;
+    }),
+    contentType: expositionType,
+  };
+}
+
+function single(type: "counter" | "gauge", name: string, help: string, read: () => number): Family {
+  return { name, help, type, labels: [], samples: () => [{ labels: [], value: read() }] };
+}
+
+function tallied(name: string, help: string, label: string, tally: Tally): Family {
+  return { name, help, type: "counter", labels: [label], samples: () => tally.samples() };
+}

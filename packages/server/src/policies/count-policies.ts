@@ -1,0 +1,13 @@
+import type { PolicySet } from "sluice";
+
+/**
+ * How many policies are in force, the same in status, logs and health: each once, also while two versions of it are. The policy for
+ * what matches nothing is not among them.
+ */
+export function countPolicies({
+  policies,
+}: {
+  readonly policies: readonly Pick<PolicySet["policies"][number], "id">[];
+}): number {
+  return new Set(policies.map(({ id }) => id)).size;
+}
