@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { findForbiddenImports } from "./import-arrows.ts";
 import { readSourceTree } from "./source-tree.ts";
 
+const server = "packages/server/src";
 const manifest = ["packages/server/package.json", '{ "dependencies": { "fastify": "5" } }'] as const;
 
 function problemsOf(file: string, text: string): readonly string[] {
@@ -28,6 +29,17 @@ describe("import arrows", () => {
     ["core's source in a whole-system test", "tests/a.test.ts", 'import "../packages/core/src/clock.ts";'],
     ["files outside of packages in the server", "packages/server/src/a.ts", 'import "../../../scripts/start.mjs";'],
     ["an undeclared npm package in the server", "packages/server/src/a.ts", 'import "left-pad";'],
+    ["the control plane in the data plane", `${server}/data-plane/a.ts`, 'import "../control-plane/b.ts";'],
+    [
+      "a type of the control plane in the data plane",
+      `${server}/data-plane/a/b.ts`,
+      'import type { C } from "../../control-plane/c.ts";',
+    ],
+    ["compat in the control plane", `${server}/control-plane/a.ts`, 'import "../compat/b.ts";'],
+    ["the data plane in observe", `${server}/observe/a.ts`, 'import "../data-plane/b.ts";'],
+    ["boot in compat", `${server}/compat/a.ts`, 'import "../boot/b.ts";'],
+    ["a folder in a file that every folder may import", `${server}/protocol.ts`, 'import "./observe/b.ts";'],
+    ["anything in a folder without a row", `${server}/new/a.ts`, 'import "../observe/b.ts";'],
     ["the server in the client", "packages/client/src/a.ts", 'import "@sluice/server";'],
   ])("forbid %s", (_what, file, text) => {
     expect(problemsOf(file, text)).toHaveLength(1);
@@ -38,6 +50,11 @@ describe("import arrows", () => {
     ["a neighbour in the same package", "packages/core/src/match/a.ts", 'import "../clock.ts";'],
     ["core in the server", "packages/server/src/a.ts", 'import "sluice/policy-text";'],
     ["a declared npm package in the server", "packages/server/src/a.ts", 'import "fastify";'],
+    ["the data plane in the control plane", `${server}/control-plane/a.ts`, 'import "../data-plane/b.ts";'],
+    ["both planes in compat", `${server}/compat/a.ts`, 'import "../control-plane/b.ts"; import "../data-plane/c.ts";'],
+    ["a file beside the folders in each", `${server}/observe/a/b.ts`, 'import "../../protocol.ts";'],
+    ["every folder in an entry", `${server}/main.ts`, 'import "./boot/daemon.ts";'],
+    ["boot in a test of the data plane", `${server}/data-plane/a.test.ts`, 'import "../boot/b.ts";'],
     ["vitest in a test of core", "packages/core/src/a.test.ts", 'import { it } from "vitest";'],
     ["core in the bench", "bench/a.ts", 'import "sluice";'],
     ["the server in the bench", "bench/a.ts", 'import "@sluice/server";'],

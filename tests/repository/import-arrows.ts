@@ -10,6 +10,14 @@ interface Arrows {
   readonly packages: readonly string[];
   /** Whether it may import Node's own modules and the npm packages that it declares. */
   readonly outside: boolean;
+  /**
+   * The folders of its `src`, each with the others that it may import. A package with this table has no other folders. Files
+   * beside them may be imported by every folder, and import none, except the package's entries.
+   */
+  readonly layers?: {
+    readonly entries: readonly string[];
+    readonly folders: Readonly<Record<string, readonly string[]>>;
+  };
   /** Folders that may import one npm package more. */
   readonly exceptions?: Readonly<Record<string, readonly string[]>>;
 }
@@ -38,6 +46,18 @@ export const arrows: readonly Arrows[] = [
     name: "@sluice/server",
     packages: ["sluice", "@sluice/redis", "@sluice/sql", "@sluice/protocol"],
     outside: true,
+    layers: {
+      entries: ["index.ts", "main.ts", "program.ts"],
+      folders: {
+        boot: ["compat", "control-plane", "data-plane", "observe", "settings"],
+        commands: ["boot", "compat", "control-plane", "data-plane", "observe", "settings"],
+        compat: ["control-plane", "data-plane", "observe", "settings"],
+        "control-plane": ["data-plane", "observe", "settings"],
+        "data-plane": ["observe", "settings"],
+        observe: ["settings"],
+        settings: [],
+      },
+    },
   },
   {
     folder: "bench",
@@ -78,7 +98,7 @@ function whyForbidden(tree: SourceTree, file: string, specifier: string): string
     const other = arrowsOf(resolveRelative(file, specifier));
     if (other !== undefined && other !== own) return `reaches into ${other.folder}; import "${other.name}" instead`;
     if (own !== undefined && other === undefined) return `leaves ${own.folder}`;
-    return undefined;
+    return own === undefined ? undefined : whyAgainstLayers(own, file, resolveRelative(file, specifier));
   }
   const name = packageNameOf(specifier);
   // Code outside of packages, and tests, may use whatever is installed.
@@ -93,6 +113,21 @@ function whyForbidden(tree: SourceTree, file: string, specifier: string): string
   if (!own.outside) return `${own.folder} imports nothing`;
   if (specifier.startsWith("node:")) return undefined;
   return declaresDependency(tree, own.folder, name) ? undefined : `${own.folder}/package.json does not list ${name}`;
+}
+
+/** Tests, and what they share, may import from every layer. */
+function whyAgainstLayers({ folder, layers }: Arrows, file: string, imported: string): string | undefined {
+  const source = `${folder}/src/`;
+  if (layers === undefined || !file.startsWith(source) || isTest(file) || file.includes("/testing/")) return undefined;
+  const [from, to] = [file, imported].map((one) => one.slice(source.length).split("/"));
+  const [layer, target] = [from, to].map((parts) => (parts!.length > 1 ? parts![0]! : ""));
+  if (layer === target || target === "") return undefined;
+  if (layer === "") {
+    return layers.entries.includes(from![0]!) ? undefined : `${from![0]} is for every folder, and imports none`;
+  }
+  const allowed = layers.folders[layer!];
+  if (allowed === undefined) return `the folder ${layer} has no row in the table of import arrows`;
+  return allowed.includes(target!) ? undefined : `${layer} may not import ${target}`;
 }
 
 function arrowsOf(file: string): Arrows | undefined {

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { isatty } from "node:tty";
-import { type HangUp, mindEarlySignals, type Signals } from "./early-signals.ts";
+import { type HangUp, mindEarlySignals, type Signals } from "./boot/early-signals.ts";
 
 const hangUp: HangUp = isatty(0) || isatty(1) ? "stop" : "reload";
 // Loading the rest takes a few tenths of a second, in which a signal must find somebody listening.

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startServer } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Daemon, startDaemon } from "./daemon.ts";
+import { type Daemon, startDaemon } from "./boot/daemon.ts";
 import { runProgram, type World } from "./program.ts";
 import { parseSettings } from "./settings/parse-settings.ts";
 import { version } from "./version.ts";

@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from "commander";
 import { printable, printableLines, renderPath, SluiceError, StoreUnavailable } from "sluice";
+import type { HangUp, Signals } from "./boot/early-signals.ts";
 import { defaultServer, findServer, type ServerFlags } from "./commands/ask-server.ts";
 import type { AskedOf } from "./commands/asker.ts";
 import { check } from "./commands/check.ts";
@@ -17,7 +18,6 @@ import { type ResetCommandOptions, reset } from "./commands/reset.ts";
 import { serve } from "./commands/serve.ts";
 import { status } from "./commands/status.ts";
 import { CommandError, type ExitCode, type Terminal } from "./commands/terminal.ts";
-import type { HangUp, Signals } from "./early-signals.ts";
 import { redactText } from "./observe/telemetry/redact-text.ts";
 import { renderPolicyProblem } from "./observe/telemetry/render-policy-problem.ts";
 import { parseSettings, renderSettingProblems, SettingError, type SettingsReading } from "./settings/parse-settings.ts";

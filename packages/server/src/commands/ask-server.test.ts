@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Daemon, startDaemon } from "../daemon.ts";
+import { type Daemon, startDaemon } from "../boot/daemon.ts";
 import { runProgram } from "../program.ts";
 import { parseSettings } from "../settings/parse-settings.ts";
 import { silentLog } from "../testing/test-service.ts";

@@ -1,7 +1,7 @@
 import type { Agent } from "node:http";
 import { printable } from "sluice";
+import type { ErrorBody } from "../data-plane/transports/http/errors.ts";
 import { isLoopback } from "../settings/parse-settings.ts";
-import type { ErrorBody } from "../transports/http/errors.ts";
 import { type AskingOptions, type Environment, findCa, findToken } from "./find-token.ts";
 import { flagForField } from "./flag-for-field.ts";
 import { sendRequest } from "./send-request.ts";

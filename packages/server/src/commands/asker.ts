@@ -1,11 +1,11 @@
 import { type RedisCounters, renderServers } from "@sluice/redis";
 import { type CheckRequest, createLimiter, type PolicySet, parsePolicies, printable, renderExplanation } from "sluice";
-import { createRedisCounters } from "../counters/open-redis-counters.ts";
-import { planCounters } from "../counters/plan-counters.ts";
-import { loadPolicies } from "../policies/policy-files.ts";
+import { createRedisCounters } from "../data-plane/counters/open-redis-counters.ts";
+import { planCounters } from "../data-plane/counters/plan-counters.ts";
+import { loadPolicies } from "../data-plane/policy-files/policy-files.ts";
+import { type DecisionBody, decisionBody } from "../data-plane/transports/http/decision-body.ts";
+import { type ExplanationBody, explanationBody } from "../data-plane/transports/http/explanation-body.ts";
 import type { Settings } from "../settings/settings.ts";
-import { type DecisionBody, decisionBody } from "../transports/http/decision-body.ts";
-import { type ExplanationBody, explanationBody } from "../transports/http/explanation-body.ts";
 import { askServer, flagOf, parseServer, refusalOf, type ServerOptions } from "./ask-server.ts";
 import { keepConnection } from "./send-request.ts";
 import { CommandError, type Terminal } from "./terminal.ts";

@@ -1,7 +1,7 @@
 import { type Problem, printable, printableJson, renderPath, SluiceError } from "sluice";
 import { parsePolicyFiles } from "sluice/policy-text";
+import { readPolicyFiles } from "../data-plane/policy-files/policy-files.ts";
 import { renderPolicyProblem } from "../observe/telemetry/render-policy-problem.ts";
-import { readPolicyFiles } from "../policies/policy-files.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
 
 export interface LintOptions {

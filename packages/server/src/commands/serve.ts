@@ -1,24 +1,24 @@
 import cluster from "node:cluster";
 import { relative } from "node:path";
 import { type CheckRequest, createLimiter, ManualClock, type PolicySet, type Problem } from "sluice";
-import { type Daemon, startDaemon } from "../daemon.ts";
-import type { HangUp, Signals } from "../early-signals.ts";
-import { exampleCheck } from "../example-check.ts";
+import { type Addresses, endpointsOf } from "../boot/create-transports.ts";
+import { type Daemon, startDaemon } from "../boot/daemon.ts";
+import type { HangUp, Signals } from "../boot/early-signals.ts";
+import { exampleCheck } from "../boot/example-check.ts";
+import { checkWorkers, countWorkers } from "../boot/workers/check-workers.ts";
+import { joinWorkers } from "../boot/workers/join-workers.ts";
+import type { Announcement } from "../boot/workers/messages.ts";
+import { startWorkers, type WorkersOptions } from "../boot/workers/start-workers.ts";
+import { withFields } from "../boot/workers/with-fields.ts";
+import type { FirstToken } from "../control-plane/node/join-store.ts";
+import { countPolicies } from "../data-plane/policy-files/count-policies.ts";
+import { ListenError } from "../data-plane/transports/door.ts";
+import { clearSocketPath } from "../data-plane/transports/door-socket-path.ts";
 import { createLogger, type Logger } from "../observe/telemetry/logger.ts";
 import type { WorkerLink } from "../observe/worker-link.ts";
-import { countPolicies } from "../policies/count-policies.ts";
-import type { FirstToken } from "../propagation/join-store.ts";
 import { protocols } from "../protocol.ts";
 import { type Settings, settingsTable } from "../settings/settings.ts";
-import { type Addresses, endpointsOf } from "../transports/create-transports.ts";
-import { ListenError } from "../transports/door.ts";
-import { clearSocketPath } from "../transports/door-socket-path.ts";
 import { version } from "../version.ts";
-import { checkWorkers, countWorkers } from "../workers/check-workers.ts";
-import { joinWorkers } from "../workers/join-workers.ts";
-import type { Announcement } from "../workers/messages.ts";
-import { startWorkers, type WorkersOptions } from "../workers/start-workers.ts";
-import { withFields } from "../workers/with-fields.ts";
 import { CommandError, type ExitCode, type Terminal } from "./terminal.ts";
 
 /**

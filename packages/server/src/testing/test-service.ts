@@ -1,15 +1,15 @@
 import type { Limiter } from "sluice";
-import { type Access, openAccess } from "../access/access.ts";
-import { permissionsOf, type Role } from "../access/roles.ts";
+import { type Access, openAccess } from "../data-plane/access/access.ts";
+import { permissionsOf, type Role } from "../data-plane/access/roles.ts";
+import { createService, type ServiceOptions } from "../data-plane/service/create-service.ts";
+import { createDecide } from "../data-plane/service/decide.ts";
+import type { Service } from "../data-plane/service/service.ts";
+import { readServerStatus } from "../data-plane/status/server-status.ts";
+import { createDoor, type DoorOptions } from "../data-plane/transports/door.ts";
+import type { Transport } from "../data-plane/transports/transport.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
 import { createMetrics } from "../observe/telemetry/metrics.ts";
 import type { Protocol } from "../protocol.ts";
-import { createService, type ServiceOptions } from "../service/create-service.ts";
-import { createDecide } from "../service/decide.ts";
-import type { Service } from "../service/service.ts";
-import { readServerStatus } from "../status/server-status.ts";
-import { createDoor, type DoorOptions } from "../transports/door.ts";
-import type { Transport } from "../transports/transport.ts";
 
 export const silentLog: Logger = { debug() {}, info() {}, warn() {}, error() {} };
 

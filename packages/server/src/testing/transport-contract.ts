@@ -10,12 +10,12 @@ import {
   StoreUnavailable,
 } from "sluice";
 import { failingCounters } from "sluice/testing";
-import type { Access } from "../access/access.ts";
-import { permissionsOf, type Role, roles } from "../access/roles.ts";
+import type { Access } from "../data-plane/access/access.ts";
+import { permissionsOf, type Role, roles } from "../data-plane/access/roles.ts";
+import type { ServiceOptions } from "../data-plane/service/create-service.ts";
+import { createDecide } from "../data-plane/service/decide.ts";
+import type { Service } from "../data-plane/service/service.ts";
 import { createMetrics } from "../observe/telemetry/metrics.ts";
-import type { ServiceOptions } from "../service/create-service.ts";
-import { createDecide } from "../service/decide.ts";
-import type { Service } from "../service/service.ts";
 import { createTestService } from "./test-service.ts";
 
 /** What is asked over a transport. */

@@ -1,4 +1,4 @@
-import type { ErrorBody } from "../../transports/http/errors.ts";
+import type { ErrorBody } from "../../data-plane/transports/http/errors.ts";
 
 /**
  * What the control plane's REST API answers, as far as commands look at it: the types of `control/control-plane.ts` in

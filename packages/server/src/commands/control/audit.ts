@@ -1,5 +1,5 @@
 import { printable } from "sluice";
-import { auditKinds } from "../../control/audit-kinds.ts";
+import { auditKinds } from "../../control-plane/audit/audit-kinds.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { AuditBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";

@@ -9,7 +9,7 @@ import { text as readText } from "node:stream/consumers";
 import { openPolicyStore } from "@sluice/sql";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { type Daemon, startDaemon } from "../../daemon.ts";
+import { type Daemon, startDaemon } from "../../boot/daemon.ts";
 import { runProgram } from "../../program.ts";
 import { parseSettings } from "../../settings/parse-settings.ts";
 

@@ -1,6 +1,6 @@
 import { access, readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
-import { firstTokenPath } from "../../propagation/first-token-file.ts";
+import { firstTokenPath } from "../../control-plane/node/first-token-file.ts";
 
 /**
  * The file into which a server here wrote its first token, by the settings of that server, or by its name in this folder or in

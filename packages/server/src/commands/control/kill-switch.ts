@@ -1,4 +1,4 @@
-import { killSwitchBounds } from "../../control/control-kill-switch.ts";
+import { killSwitchBounds } from "../../control-plane/use-cases/control-kill-switch.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { KillSwitchBody } from "./admin-bodies.ts";
 import { type ChangeFlags, demandReason, nothingDone, settleChange } from "./change-flags.ts";

@@ -1,4 +1,4 @@
-import type { Signals } from "../../early-signals.ts";
+import type { Signals } from "../../boot/early-signals.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** A terminal's whole screen, drawn over again and again, until somebody has seen enough. */

@@ -1,8 +1,8 @@
 import { openPolicyStore } from "@sluice/sql";
 import { startPostgres } from "@sluice/test-servers";
 import { expect, it } from "vitest";
-import { digestOfToken } from "../../access/make-token.ts";
-import { admin, document, openTestControl } from "../../control/testing/open-test-control.ts";
+import { admin, document, openTestControl } from "../../control-plane/testing/open-test-control.ts";
+import { digestOfToken } from "../../data-plane/access/make-token.ts";
 import { makeTokenAtStore } from "./make-token-at-store.ts";
 
 it("makes a token in PostgreSQL beside servers that run, and tells where PostgreSQL is away", async () => {

@@ -2,11 +2,11 @@ import { access } from "node:fs/promises";
 import { hostname } from "node:os";
 import { openPolicyStore, type PolicyStore, PolicyStoreUnavailable, SchemaTooNew } from "@sluice/sql";
 import { createLimiter, SluiceError } from "sluice";
-import { sluiceItself } from "../../control/audit-entry.ts";
-import { createControlPlane } from "../../control/create-control-plane.ts";
-import { renderStoreUrl } from "../../propagation/render-store-url.ts";
-import { changeBody } from "../../transports/admin/answer.ts";
-import { tokenBody } from "../../transports/admin/operation-bodies.ts";
+import { changeBody } from "../../control-plane/admin-api/answer.ts";
+import { tokenBody } from "../../control-plane/admin-api/operation-bodies.ts";
+import { sluiceItself } from "../../control-plane/audit/audit-entry.ts";
+import { renderStoreUrl } from "../../control-plane/node/render-store-url.ts";
+import { createControlPlane } from "../../control-plane/use-cases/create-control-plane.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
 import { parseTokenWish, type TokenWishOptions, tellToken } from "./tokens.ts";
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { auditKinds } from "../../control/audit-kinds.ts";
+import { auditKinds } from "../../control-plane/audit/audit-kinds.ts";
 import { CommandError } from "../terminal.ts";
 import { type AuditOptions, showAudit } from "./audit.ts";
 import { changeCommand, controlCommand, type RunOnControlPlane, withExamples } from "./control-command.ts";

@@ -1,5 +1,5 @@
 import { parseWindow, printable, SluiceError } from "sluice";
-import { maxOverrideMs } from "../../control/write-subject.ts";
+import { maxOverrideMs } from "../../control-plane/documents/write-subject.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { SubjectBody, SubjectChangeBody, SubjectLimitBody } from "./admin-bodies.ts";
 import {

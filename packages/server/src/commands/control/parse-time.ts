@@ -1,5 +1,5 @@
 import { parseDuration, renderDuration } from "sluice";
-import { parseMoment } from "../../access/parse-moment.ts";
+import { parseMoment } from "../../data-plane/access/parse-moment.ts";
 import { CommandError } from "../terminal.ts";
 
 export interface DurationBounds {

@@ -1,5 +1,5 @@
-import { diffDocuments } from "../../control/diff-documents.ts";
-import { saysTheSame } from "../../control/policy-documents.ts";
+import { diffDocuments } from "../../control-plane/documents/diff-documents.ts";
+import { saysTheSame } from "../../control-plane/documents/policy-documents.ts";
 import type { JsonObject } from "./admin-bodies.ts";
 import type { DiffLine } from "./diff-lines.ts";
 

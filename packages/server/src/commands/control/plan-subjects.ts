@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { SubjectEntry } from "sluice";
 import { readPolicyDocument } from "sluice/policy-text";
-import { canonicalSubject } from "../../control/canonical-subject.ts";
+import { canonicalSubject } from "../../control-plane/documents/canonical-subject.ts";
 
 /** What becomes of subjects, each as `user=u1`. */
 export interface PlannedSubjects {

@@ -1,12 +1,12 @@
 import { type Problem, SluiceError } from "sluice";
 import { type PolicyDialect, parsePolicyFiles } from "sluice/policy-text";
 import { parse } from "yaml";
-import { renderYaml } from "../../control/diff-documents.ts";
-import { keptDocument } from "../../control/policy-documents.ts";
-import { defaultPolicyId } from "../../control/read-documents.ts";
+import { renderYaml } from "../../control-plane/documents/diff-documents.ts";
+import { keptDocument } from "../../control-plane/documents/policy-documents.ts";
+import { defaultPolicyId } from "../../control-plane/documents/read-documents.ts";
+import { type PolicyFile, readPolicyFiles } from "../../data-plane/policy-files/policy-files.ts";
+import { policySetBody } from "../../data-plane/transports/http/policy-body.ts";
 import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
-import { type PolicyFile, readPolicyFiles } from "../../policies/policy-files.ts";
-import { policySetBody } from "../../transports/http/policy-body.ts";
 import { CommandError, type Terminal, type TerminalInput } from "../terminal.ts";
 import type { JsonObject } from "./admin-bodies.ts";
 

@@ -3,7 +3,7 @@ import { chown, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseTokens } from "../../access/parse-tokens.ts";
+import { parseTokens } from "../../data-plane/access/parse-tokens.ts";
 import { type TokenMakeOptions, tokenMake } from "./token-make.ts";
 
 let folder: string;

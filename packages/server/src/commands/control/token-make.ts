@@ -2,9 +2,9 @@ import { type FileHandle, open, readFile, realpath, rename, rm, stat } from "nod
 import { setTimeout as sleep } from "node:timers/promises";
 import { SluiceError } from "sluice";
 import { isMap, isSeq, parseDocument, stringify } from "yaml";
-import { digestOfToken, makeToken } from "../../access/make-token.ts";
-import { parseTokens, tokenName } from "../../access/parse-tokens.ts";
-import { type Role, roles } from "../../access/roles.ts";
+import { digestOfToken, makeToken } from "../../data-plane/access/make-token.ts";
+import { parseTokens, tokenName } from "../../data-plane/access/parse-tokens.ts";
+import { type Role, roles } from "../../data-plane/access/roles.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
 import { parseUntil } from "./parse-time.ts";
 import { renderJson } from "./write-json.ts";

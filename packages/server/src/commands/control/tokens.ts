@@ -1,5 +1,5 @@
 import { printable } from "sluice";
-import type { Role } from "../../access/roles.ts";
+import type { Role } from "../../data-plane/access/roles.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
 import type { ChangeBody, TokenBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";

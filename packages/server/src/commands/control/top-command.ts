@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { printable } from "sluice";
-import type { Signals } from "../../early-signals.ts";
+import type { Signals } from "../../boot/early-signals.ts";
 import { askServer, findServer } from "../ask-server.ts";
 import type { Environment } from "../find-token.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type Daemon, startDaemon } from "../../daemon.ts";
+import { type Daemon, startDaemon } from "../../boot/daemon.ts";
 import { runProgram } from "../../program.ts";
 import { parseSettings } from "../../settings/parse-settings.ts";
 import type { HotKeysBody } from "./admin-bodies.ts";

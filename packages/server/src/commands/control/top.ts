@@ -1,5 +1,5 @@
 import { printable } from "sluice";
-import type { Signals } from "../../early-signals.ts";
+import type { Signals } from "../../boot/early-signals.ts";
 import { type HotKeyOrder, hotKeyOrders } from "../../observe/hot-keys/hottest.ts";
 import { mostHotKeys, usualHotKeys } from "../../observe/hot-keys/merge-hot-keys.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { makeToken } from "../../access/make-token.ts";
+import { makeToken } from "../../data-plane/access/make-token.ts";
 import { maxTextLength, redactText } from "./redact-text.ts";
 
 describe("a text that is logged", () => {

@@ -1,0 +1,111 @@
+import cluster from "node:cluster";
+import { EventEmitter } from "node:events";
+import type { WorkerLink, WorkerTopic } from "../../observe/worker-link.ts";
+import type { Signals } from "../early-signals.ts";
+import type { Announcement, MessageToPrimary, MessageToWorker } from "./messages.ts";
+
+/** A worker's link to the process that started it. */
+export interface JoinedWorker extends WorkerLink {
+  /** What the first process asks for. Signals of the system do not count: a terminal sends them to both. */
+  readonly signals: Signals;
+  announce(announcement: Announcement): void;
+  /** Lets go of the first process. */
+  leave(): void;
+}
+
+const pagesWithinMs = 2_000;
+
+/** Resolves once the first process says to begin. Where it is gone, that is a signal to stop. */
+export function joinWorkers(): Promise<JoinedWorker> {
+  const { signals, tell } = createToldSignals();
+  const asked = new Map<number, (pages: readonly string[]) => void>();
+  let lastId = 0;
+  const answers = new Map<WorkerTopic, () => Promise<string>>();
+  let begin: ((number: number) => void) | undefined;
+
+  function send(message: MessageToPrimary): void {
+    if (process.connected) process.send?.(message, undefined, undefined, () => {});
+  }
+
+  /** Empty where there is nothing to tell yet, so that nobody waits for it. */
+  async function render(topic: WorkerTopic): Promise<string> {
+    return (await answers.get(topic)?.()) ?? "";
+  }
+
+  function hear(message: MessageToWorker): void {
+    switch (message.kind) {
+      case "begin":
+        begin?.(message.number);
+        break;
+      case "stop":
+        tell(message.signal);
+        break;
+      case "reload":
+        tell("SIGHUP");
+        break;
+      case "page wanted":
+        void render(message.topic).then((page) => send({ kind: "page", id: message.id, page }));
+        break;
+      case "pages":
+        asked.get(message.id)?.(message.pages);
+        break;
+    }
+  }
+
+  const lost = (): void => tell("SIGTERM");
+  process.on("message", hear);
+  process.on("disconnect", lost);
+  // Else Node ends a worker at once when the first process is gone, with everything that is in flight.
+  if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
+
+  function askOthers(topic: WorkerTopic): Promise<readonly string[]> {
+    const id = ++lastId;
+    return new Promise((resolve) => {
+      const settle = (pages: readonly string[]): void => {
+        clearTimeout(timer);
+        asked.delete(id);
+        resolve(pages);
+      };
+      const timer = setTimeout(settle, pagesWithinMs, []);
+      asked.set(id, settle);
+      send({ kind: "pages wanted", id, topic });
+    });
+  }
+
+  return new Promise((resolve) => {
+    begin = (number): void =>
+      resolve({
+        number,
+        signals,
+        askOthers,
+        answer(topic, render): void {
+          answers.set(topic, render);
+        },
+        announce: (announcement) => send({ kind: "listening", announcement }),
+        leave(): void {
+          process.off("disconnect", lost);
+          process.off("message", hear);
+          if (process.connected) process.disconnect();
+        },
+      });
+    send({ kind: "hello" });
+  });
+}
+
+/** Signals that are told by somebody. One that nobody listens to yet is kept for who does so first. */
+function createToldSignals(): { readonly signals: Signals; tell(signal: NodeJS.Signals): void } {
+  const emitter = new EventEmitter();
+  const missed = new Set<NodeJS.Signals>();
+  return {
+    tell(signal): void {
+      if (!emitter.emit(signal)) missed.add(signal);
+    },
+    signals: {
+      on(signal, listener): void {
+        emitter.on(signal, listener);
+        if (missed.delete(signal)) queueMicrotask(() => emitter.emit(signal));
+      },
+      off: (signal, listener) => emitter.off(signal, listener),
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import type { Worker } from "node:cluster";
+import type { WorkerTopic } from "../../observe/worker-link.ts";
+import type { MessageToWorker } from "./messages.ts";
+
+/** Pages of metrics or of other things, asked of workers. */
+export interface PageGatherer {
+  /** Those of the workers that answer in time. Never rejects. */
+  gather(workers: readonly Worker[], topic: WorkerTopic): Promise<readonly string[]>;
+  hear(id: number, page: string): void;
+}
+
+export function createPageGatherer(
+  withinMs: number,
+  send: (worker: Worker, message: MessageToWorker) => void,
+): PageGatherer {
+  const waiting = new Map<number, (page: string) => void>();
+  let lastId = 0;
+  return {
+    gather(workers, topic): Promise<readonly string[]> {
+      if (workers.length === 0) return Promise.resolve([]);
+      const id = ++lastId;
+      return new Promise((resolve) => {
+        const pages: string[] = [];
+        const settle = (): void => {
+          clearTimeout(timer);
+          waiting.delete(id);
+          resolve(pages);
+        };
+        const timer = setTimeout(settle, withinMs);
+        waiting.set(id, (page) => {
+          pages.push(page);
+          if (pages.length === workers.length) settle();
+        });
+        for (const worker of workers) send(worker, { kind: "page wanted", id, topic });
+      });
+    },
+    hear: (id, page) => waiting.get(id)?.(page),
+  };
+}

@@ -1,0 +1,52 @@
+import { answerPage, type Body } from "../../../control-plane/admin-api/answer.ts";
+import type { AdminContext, AdminRequest } from "../../../control-plane/admin-api/route.ts";
+import type { Listed, StoredPolicy } from "../../../control-plane/control-plane.ts";
+import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
+import { createTurns } from "../../../turns.ts";
+import { readRules } from "../read-rules.ts";
+import { otherApiKey } from "../rule.ts";
+import { findCreated, ruleBodies } from "../rule-body.ts";
+import type { RuleWords } from "../rule-words.ts";
+
+/** Which part of the list; and, by the words' own name for it, the dimension whose rules alone are wanted. */
+export interface ListQuery {
+  readonly [name: string]: unknown;
+  readonly limit?: number;
+  readonly after?: string;
+}
+
+/** How many parts of the list of policies are looked through for one answer. */
+const maxParts = 10;
+
+/** The rules of so many policies, with those that are no rules as one entry each. */
+export function listRules(words: RuleWords) {
+  return async (request: AdminRequest<undefined, ListQuery>, { control }: AdminContext): Promise<HttpResponse> => {
+    const { actor, query, url } = request;
+    const { limit = 100 } = query;
+    const asked = words.listedBy.map((name) => query[name] as string | undefined).find((one) => one !== undefined);
+    const dimension = asked === otherApiKey ? "api_key" : asked;
+    const found: StoredPolicy[] = [];
+    const turns = createTurns();
+    let next = query.after;
+    for (let part = 0; part < maxParts && found.length < limit; part++) {
+      const page: Listed<StoredPolicy> = await control.policies.list(actor, {
+        after: next,
+        limit: limit - found.length,
+      });
+      for (const stored of page.items) {
+        await turns.pass();
+        if (dimension === undefined || isBy(stored, dimension)) found.push(stored);
+      }
+      next = page.next;
+      if (next === undefined) break;
+    }
+    const created = await findCreated(control.policies, actor, found);
+    const items = found.flatMap((stored, index) => ruleBodies(stored, created[index], words));
+    return answerPage<Body>({ items, next }, (item) => item, url);
+  };
+}
+
+function isBy({ id, document }: StoredPolicy, dimension: string): boolean {
+  const read = readRules(id, document);
+  return read.kind === "rules" && read.rules[0].dimension === dimension;
+}

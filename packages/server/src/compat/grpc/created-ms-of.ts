@@ -1,0 +1,19 @@
+import { SluiceError } from "sluice";
+import type { PolicyControl, StoredPolicy } from "../../control-plane/control-plane.ts";
+import type { Actor } from "../../data-plane/access/actor.ts";
+
+/** When the first version of a policy was made; undefined where it is not known any more. */
+export async function createdMsOf(
+  policies: PolicyControl,
+  actor: Actor,
+  { id, version, changedMs }: StoredPolicy,
+): Promise<number | undefined> {
+  if (version === 1) return changedMs;
+  try {
+    return (await policies.version(actor, id, 1)).atMs;
+  } catch (error) {
+    // Deleted meanwhile.
+    if (error instanceof SluiceError && error.code === "resource_not_found") return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,117 @@
+import { SluiceError } from "sluice";
+import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
+import type { Changed, PolicyControl, StoredPolicy } from "../../control-plane.ts";
+import { answerPage, answerVersion, changeBody, etagOf, problemBodies } from "../answer.ts";
+import { policyDiffBody, storedPolicyBody, storedVersionBody } from "../policy-bodies.ts";
+import type { PolicyBody } from "../policy-shapes.ts";
+import type { AdminContext, AdminRequest } from "../route.ts";
+
+type ListQuery = NonNullable<Parameters<PolicyControl["list"]>[1]>;
+
+export async function listPolicies(
+  { actor, query, url }: AdminRequest<undefined, ListQuery>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return answerPage(await control.policies.list(actor, query), storedPolicyBody, url);
+}
+
+export async function getPolicy({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const policy = await control.policies.get(actor, params.id!);
+  return answerVersion(storedPolicyBody(policy), policy.version);
+}
+
+/** POST /api/v1/policies: a policy that is not there yet, by the id in its document. */
+export async function createPolicy(request: AdminRequest<PolicyBody>, context: AdminContext): Promise<HttpResponse> {
+  const { document } = request.body;
+  if (typeof document.id !== "string" || document.id === "")
+    throw new SluiceError("invalid_request", "the policy has no id", [
+      { path: ["id"], message: "is missing; it names the policy" },
+    ]);
+  const { expected = 0 } = request.change;
+  return keep({ ...request, change: { ...request.change, expected } }, document.id, context);
+}
+
+export function putPolicy(request: AdminRequest<PolicyBody>, context: AdminContext): Promise<HttpResponse> {
+  return keep(request, request.params.id!, context);
+}
+
+async function keep(
+  { actor, body, change, placed }: AdminRequest<PolicyBody>,
+  id: string,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { document, rollout } = body;
+  const changed = await control.policies.put(actor, id, document, { ...change, rollout });
+  // Who does not say which version they saw changes nothing that is there.
+  return answerPolicy(
+    { ...changed, warnings: await placed(changed.warnings) },
+    (change.expected ?? 0) === 0 ? 201 : 200,
+  );
+}
+
+function answerPolicy(changed: Changed<StoredPolicy>, status: 200 | 201): HttpResponse {
+  const { value } = changed;
+  const location = status === 201 ? { location: `/api/v1/policies/${encodeURIComponent(value.id)}` } : {};
+  return {
+    status,
+    headers: { etag: etagOf(value.version), ...location },
+    body: { ...changeBody(changed), policy: storedPolicyBody(value) },
+  };
+}
+
+export async function deletePolicy(
+  { actor, params, change }: AdminRequest,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return { status: 200, body: changeBody(await control.policies.delete(actor, params.id!, change)) };
+}
+
+export async function listVersions(
+  { actor, params, query, url }: AdminRequest<undefined, { readonly limit?: number; readonly after?: string }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return answerPage(await control.policies.versions(actor, params.id!, query), storedVersionBody, url);
+}
+
+export async function getVersion({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const version = await control.policies.version(actor, params.id!, readVersion(params.version!));
+  return answerVersion(storedVersionBody(version), version.version);
+}
+
+function readVersion(digits: string): number {
+  if (/^[1-9]\d{0,14}$/.test(digits)) return Number(digits);
+  throw new SluiceError("invalid_request", "the path names no version", [
+    { path: ["version"], message: `must be a whole number of at least 1, but is ${JSON.stringify(digits)}` },
+  ]);
+}
+
+export async function diffPolicy(
+  { actor, params, query }: AdminRequest<undefined, { readonly from?: number; readonly to?: number }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return { status: 200, body: policyDiffBody(await control.policies.diff(actor, params.id!, query.from, query.to)) };
+}
+
+export async function revertPolicy(
+  { actor, params, body, change }: AdminRequest<{ readonly version: number; readonly rollout?: PolicyBody["rollout"] }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { version, rollout } = body;
+  return answerPolicy(await control.policies.revert(actor, params.id!, version, { ...change, rollout }), 200);
+}
+
+/** POST /api/v1/policies/validate: what is wrong is the answer, and not an error. */
+export async function validatePolicy(
+  { actor, body, placed }: AdminRequest<PolicyBody>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { problems, warnings } = await control.policies.validate(actor, body.document);
+  return {
+    status: 200,
+    body: {
+      valid: problems.length === 0,
+      problems: problemBodies(await placed(problems)),
+      warnings: problemBodies(await placed(warnings)),
+    },
+  };
+}

@@ -1,0 +1,40 @@
+import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
+import type { RolloutControl } from "../../control-plane.ts";
+import { answerPage, changeBody } from "../answer.ts";
+import { rolloutBody } from "../policy-bodies.ts";
+import type { AdminContext, AdminRequest } from "../route.ts";
+
+interface ListQuery {
+  readonly policy?: string;
+  readonly state?: NonNullable<Parameters<RolloutControl["list"]>[1]>["states"];
+  readonly limit?: number;
+  readonly after?: string;
+}
+
+export async function listRollouts(
+  { actor, query: { state, ...query }, url }: AdminRequest<undefined, ListQuery>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return answerPage(await control.rollouts.list(actor, { ...query, states: state }), rolloutBody, url);
+}
+
+export async function getRollout({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  return { status: 200, body: rolloutBody(await control.rollouts.get(actor, params.id!)) };
+}
+
+/** The handler of something that may be done to a rollout. */
+export function steerRollout(verb: "advance" | "pause" | "resume" | "finish" | "rollBack") {
+  return async (
+    {
+      actor,
+      params,
+      body,
+      change,
+    }: AdminRequest<{ readonly why?: string; readonly expected_step?: number } | undefined>,
+    { control }: AdminContext,
+  ): Promise<HttpResponse> => {
+    const { dryRun, why } = change;
+    const changed = await control.rollouts[verb](actor, params.id!, { dryRun, why, expectedStep: body?.expected_step });
+    return { status: 200, body: { ...changeBody(changed), rollout: rolloutBody(changed.value) } };
+  };
+}

@@ -1,0 +1,116 @@
+import { type Problem, SluiceError } from "sluice";
+import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
+import type { ChangedSubject, SubjectChangeOptions, SubjectView } from "../../control-plane.ts";
+import { subjectBody } from "../../documents/subject-body.ts";
+import { answerPage, answerVersion, changeBody, etagOf } from "../answer.ts";
+import { renameProblems } from "../rename-problems.ts";
+import type { AdminContext, AdminRequest } from "../route.ts";
+import { subjectChangeBody, subjectViewBody, usageBody } from "../subject-bodies.ts";
+import type { OverrideBody, ResetBody, SubjectLimitBody } from "../subject-shapes.ts";
+
+export async function listSubjects(
+  { actor, params, query, url }: AdminRequest<undefined, { readonly limit?: number; readonly after?: string }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  return answerPage(await control.subjects.list(actor, params.kind!, query), subjectBody, url);
+}
+
+export async function getSubject({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const subject = await control.subjects.get(actor, params.kind!, params.id!);
+  return answerVersion(subjectViewBody(subject), subject.version);
+}
+
+export async function getUsage({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  return { status: 200, body: usageBody(await control.subjects.get(actor, params.kind!, params.id!)) };
+}
+
+function optionsOf<B, Q>({ change, anyVersion }: AdminRequest<B, Q>): SubjectChangeOptions {
+  return anyVersion ? { ...change, expected: "any" } : change;
+}
+
+export async function deleteSubject(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const { actor, params } = request;
+  const changed = await control.subjects.delete(actor, params.kind!, params.id!, optionsOf(request));
+  return { status: 200, body: subjectChangeBody(changed) };
+}
+
+function answerSubject(changed: ChangedSubject<SubjectView>): HttpResponse {
+  return {
+    status: 200,
+    headers: { etag: etagOf(changed.value.version) },
+    body: { ...subjectChangeBody(changed), subject: subjectViewBody(changed.value) },
+  };
+}
+
+export async function setTier(
+  request: AdminRequest<{ readonly tier: string }>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { actor, params, body } = request;
+  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, body.tier, optionsOf(request)));
+}
+
+export async function deleteTier(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
+  const { actor, params } = request;
+  return answerSubject(await control.subjects.setTier(actor, params.kind!, params.id!, undefined, optionsOf(request)));
+}
+
+/** PUT …/limits: for good. */
+export async function setLimits(
+  request: AdminRequest<SubjectLimitBody>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { actor, params, body } = request;
+  const { policy, limit, windows } = body;
+  const own = { policy, limit, windows };
+  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, own, optionsOf(request));
+  return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
+}
+
+/** PUT …/override: until it ends by itself. */
+export async function setOverride(
+  request: AdminRequest<OverrideBody>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { actor, params, body } = request;
+  const { policy, limit, windows, until_ms: untilMs, for_ms: forMs } = body;
+  const override = { policy, limit, windows, untilMs: untilMs ?? Date.now() + forMs! };
+  const wanted = control.subjects.setLimit(actor, params.kind!, params.id!, override, optionsOf(request));
+  return answerSubject(await renameProblems(wanted, (path) => withoutPolicy(path, policy)));
+}
+
+/** Among all that is stored, a limit stands under the id of its policy. */
+function withoutPolicy(path: Problem["path"], policy: string): Problem["path"] {
+  return path.length > 1 && path[0] === policy ? path.slice(1) : path;
+}
+
+/** DELETE …/limits and …/override: each deletes what the other does not, so that nobody takes a limit for an override. */
+export function deleteLimit(kind: "custom" | "override") {
+  return async (
+    request: AdminRequest<undefined, { readonly policy?: string; readonly limit?: string }>,
+    { control }: AdminContext,
+  ): Promise<HttpResponse> => {
+    const { actor, params, query } = request;
+    const { policy, limit } = query;
+    if (policy === undefined)
+      throw new SluiceError("invalid_request", "the query does not say of which policy", [
+        { path: ["policy"], message: "is missing; it says which policy's limit is to be deleted" },
+      ]);
+    const which = { kind, policy, limit };
+    return answerSubject(
+      await control.subjects.deleteLimit(actor, params.kind!, params.id!, which, optionsOf(request)),
+    );
+  };
+}
+
+/** POST …/reset: forgets counters; limits and tier stay. */
+export async function resetSubject(
+  { actor, params, body, change }: AdminRequest<ResetBody>,
+  { control }: AdminContext,
+): Promise<HttpResponse> {
+  const { policy, dimensions, also_by: alsoBy } = body;
+  const { dryRun = false, why } = change;
+  const options = { dryRun, why, policy, dimensions, alsoBy };
+  const done = await control.subjects.reset(actor, params.kind!, params.id!, options);
+  return { status: 200, body: { ...changeBody(done), ...done.value } };
+}

@@ -1,0 +1,65 @@
+import { ManualClock } from "sluice";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { adminRoutes as routes } from "../../boot/api-tables.ts";
+import { permissionsOf, type Role, roles } from "../../data-plane/access/roles.ts";
+import type { AdminRoute } from "./route.ts";
+import { exampleKey, prepareExamples, type RouteExamples, urlOfExample } from "./testing/route-examples.ts";
+import { expiredToken, type StartedAdmin, startAdmin, tokenOf } from "./testing/start-admin.ts";
+
+const strangers: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  "without a token": {},
+  "with a token that nobody knows": { authorization: "Bearer sluice_0000" },
+  "with a token that has expired": { authorization: `Bearer ${expiredToken}` },
+  "with a name and a password": { authorization: "Basic YWRtaW46YWRtaW4=" },
+};
+
+const clock = new ManualClock(1_000_000);
+let admin: StartedAdmin;
+let examples: RouteExamples;
+
+beforeAll(async () => {
+  admin = await startAdmin({ clock });
+  examples = await prepareExamples(admin);
+});
+
+afterAll(() => admin.close());
+
+/** Asks what a route's example says; writes as dry runs, so that each is asked of the same store. */
+async function ask(route: AdminRoute, who: Readonly<Record<string, string>>): Promise<Response> {
+  const example = examples[exampleKey(route)];
+  if (example === undefined)
+    throw new Error("there is no example of this route; write one in testing/route-examples.ts");
+  const { body, headers } = example;
+  // The API's own limits are not what is asked about here.
+  clock.advance(60_000);
+  return admin.ask("nobody", route.method, urlOfExample(example, route.access === "write"), {
+    body,
+    headers: { ...headers, ...who },
+  });
+}
+
+const may = (role: Role, { needs }: AdminRoute): boolean => needs === "nothing" || permissionsOf[role].includes(needs);
+
+describe.each(routes.map((route) => [exampleKey(route), route] as const))("%s", (_key, route) => {
+  it.each(roles)("is served to %s, or refused, as the table says", async (role) => {
+    const response = await ask(route, { authorization: `Bearer ${tokenOf(role)}` });
+    const text = await response.text();
+    if (may(role, route)) expect(Object.keys(route.answers), text).toContain(String(response.status));
+    else {
+      expect(response.status, text).toBe(403);
+      expect(JSON.parse(text)).toMatchObject({ code: "permission_denied" });
+    }
+  });
+
+  it.each(Object.entries(strangers))("is refused %s, unless it needs none", async (_who, headers) => {
+    const response = await ask(route, headers);
+    const text = await response.text();
+    if (route.needs === "nothing") expect(response.status, text).toBe(200);
+    else {
+      expect(response.status, text).toBe(401);
+      expect(response.headers.get("www-authenticate")).toBe('Bearer realm="sluice"');
+      expect(JSON.parse(text)).toMatchObject({ code: "unauthenticated" });
+      expect(text).not.toMatch(/sluice_0000|token-of|YWRt/);
+    }
+  });
+});

@@ -1,0 +1,21 @@
+import type { OpenApiOptions } from "../../data-plane/transports/http/render-open-api.ts";
+import type { AdminRoute } from "./route.ts";
+import { operationRoutes } from "./tables/operation-routes.ts";
+import { policyRoutes } from "./tables/policy-routes.ts";
+import { rolloutRoutes } from "./tables/rollout-routes.ts";
+import { serverRoutes } from "./tables/server-routes.ts";
+import { subjectRoutes } from "./tables/subject-routes.ts";
+
+/** The native admin API, in the order of its documentation, without what it says about itself. */
+export const nativeAdminRoutes: readonly AdminRoute[] = [
+  ...policyRoutes,
+  ...rolloutRoutes,
+  ...subjectRoutes,
+  ...operationRoutes,
+];
+
+/** Routes, with those for health and for their own description. */
+export function withServerRoutes(described: readonly AdminRoute[], api: OpenApiOptions): readonly AdminRoute[] {
+  const routes: readonly AdminRoute[] = [...described, ...serverRoutes(() => routes, api)];
+  return routes;
+}

@@ -1,0 +1,107 @@
+import {
+  described,
+  integer,
+  listOf,
+  mapOf,
+  maxDimensionLength,
+  maxDimensions,
+  objectOf,
+  refine,
+  type Shape,
+  text,
+} from "sluice";
+import { maxOverrideMs } from "../documents/write-subject.ts";
+import { changeFields, moment } from "./policy-shapes.ts";
+
+const name = text({ max: 256 });
+
+export interface SubjectLimitBody {
+  readonly policy: string;
+  readonly limit?: string;
+  readonly windows: readonly unknown[];
+  readonly why?: string;
+  readonly expected_version?: number;
+}
+
+export interface OverrideBody extends SubjectLimitBody {
+  readonly until_ms?: number;
+  readonly for_ms?: number;
+}
+
+const windows: Shape<readonly unknown[]> = described(
+  listOf(
+    {
+      name: "a window",
+      schema: { anyOf: [{ type: "string" }, { type: "object" }], examples: ["100/s burst 200"] },
+      read: (value: unknown) => value,
+    } satisfies Shape<unknown>,
+    { min: 1, max: 16 },
+  ),
+  "As in a policy file.",
+);
+
+const limitFields = {
+  policy: described(name, "The policy whose limit is another one for this subject."),
+  windows,
+};
+
+const limitOptions = {
+  limit: described(name, "The limit's name. Left out: every limit of the policy that is by this dimension."),
+  ...changeFields,
+};
+
+/** The body of a custom limit. */
+export const subjectLimitShape: Shape<SubjectLimitBody> = objectOf(limitFields, limitOptions);
+
+/** The body of an override, which ends. */
+export const overrideShape: Shape<OverrideBody> = refine(
+  objectOf(limitFields, {
+    ...limitOptions,
+    until_ms: described(moment, "When it ends."),
+    for_ms: described(integer({ min: 1_000, max: maxOverrideMs }), "Or how long it is in force from now."),
+  }),
+  (body, reading) => {
+    const { until_ms: untilMs, for_ms: forMs } = body;
+    if (untilMs !== undefined && forMs !== undefined)
+      return reading.problem("must not be there beside until_ms; send one of the two", "for_ms");
+    if (untilMs === undefined && forMs === undefined)
+      return reading.problem("is missing, and for_ms too: an override ends. For good, put limits", "until_ms");
+    return body;
+  },
+);
+
+/** The body of a tier. */
+export const tierShape: Shape<{ readonly tier: string; readonly why?: string; readonly expected_version?: number }> =
+  objectOf({ tier: described(text({ max: 128 }), "As policies name it.") }, changeFields);
+
+export interface ResetBody {
+  readonly policy?: string;
+  readonly dimensions?: Readonly<Record<string, string>>;
+  readonly also_by?: Readonly<Record<string, string>>;
+  readonly why?: string;
+}
+
+const dimensionValues = mapOf(text({ max: 128 }), text({ min: 0, max: maxDimensionLength }), { max: maxDimensions });
+
+/** The body of a reset. */
+export const resetShape: Shape<ResetBody> = refine(
+  objectOf(
+    {},
+    {
+      policy: described(name, "Only this policy's counters."),
+      also_by: described(
+        dimensionValues,
+        "Values of further dimensions, for limits that count by several. Without them those limits are in `skipped`.",
+      ),
+      dimensions: described(
+        dimensionValues,
+        "Only those counters that a request like this one is counted in. Left out: those of every limit by this dimension.",
+      ),
+      why: changeFields.why,
+    },
+  ),
+  (body, reading) =>
+    body.also_by !== undefined && body.dimensions !== undefined
+      ? reading.problem("must not be there together with dimensions; send one of the two", "also_by")
+      : body,
+);

@@ -1,0 +1,51 @@
+import { livez } from "../../../data-plane/transports/http/handlers/livez.ts";
+import { readyz, strictQuery } from "../../../data-plane/transports/http/handlers/readyz.ts";
+import { type OpenApiOptions, renderOpenApi } from "../../../data-plane/transports/http/render-open-api.ts";
+import type { AdminRoute } from "../route.ts";
+
+/** What needs no token. Takes the whole table late, being in it. */
+export function serverRoutes(routes: () => readonly AdminRoute[], api: OpenApiOptions): readonly AdminRoute[] {
+  let document: string | undefined;
+  return [
+    {
+      method: "GET",
+      path: "/livez",
+      summary: "Whether the process answers",
+      action: "server.live",
+      access: "read",
+      needs: "nothing",
+      answers: { 200: { description: "It does", content: ["Live"] } },
+      handle: livez,
+    },
+    {
+      method: "GET",
+      path: "/readyz",
+      summary: "Whether requests should be sent here",
+      action: "server.ready",
+      access: "read",
+      needs: "nothing",
+      query: strictQuery,
+      answers: {
+        200: { description: "Yes", content: ["Ready"] },
+        503: {
+          description: "No: the server is stopping, or with `strict` its counters cannot be reached",
+          content: ["Ready"],
+        },
+      },
+      handle: readyz,
+    },
+    {
+      method: "GET",
+      path: "/openapi.json",
+      summary: "This description",
+      action: "server.describe",
+      access: "read",
+      needs: "nothing",
+      answers: { 200: { description: "OpenAPI 3.1", content: "application/json" } },
+      handle: (_request, { version }) => {
+        document ??= JSON.stringify(renderOpenApi(routes(), version, api));
+        return { status: 200, body: document };
+      },
+    },
+  ];
+}

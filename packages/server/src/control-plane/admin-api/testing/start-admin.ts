@@ -1,0 +1,150 @@
+import { openPolicyStore, type PolicyStore } from "@sluice/sql";
+import { type Clock, createLimiter, HotKeys, type Limiter, MemoryCounters, SluiceError } from "sluice";
+import { adminRoutes } from "../../../boot/api-tables.ts";
+import type { Access, Caller } from "../../../data-plane/access/access.ts";
+import type { Actor } from "../../../data-plane/access/actor.ts";
+import { limitOwnApi } from "../../../data-plane/access/limit-own-api.ts";
+import { permissionsOf, type Role, roles } from "../../../data-plane/access/roles.ts";
+import type { Service } from "../../../data-plane/service/service.ts";
+import { createOwnHotKeys } from "../../../observe/hot-keys/own-hot-keys.ts";
+import type { Logger } from "../../../observe/telemetry/logger.ts";
+import { createTestService, type ListeningTransport, listenForTest, silentLog } from "../../../testing/test-service.ts";
+import type { ControlPlane } from "../../control-plane.ts";
+import { assembleStored } from "../../documents/assemble-stored.ts";
+import { createControlPlane } from "../../use-cases/create-control-plane.ts";
+import type { AdminRoute } from "../route.ts";
+import { createAdminServer } from "../server.ts";
+
+/** A control plane over a store in memory, on a free port of loopback, whose limiter decides by what is stored. */
+export interface StartedAdmin extends ListeningTransport {
+  readonly url: string;
+  readonly store: PolicyStore;
+  readonly control: ControlPlane;
+  readonly limiter: Limiter;
+  /** What it stands on, for another transport beside it. */
+  readonly service: Service;
+  /** Asks with the token of a role; the body as JSON, or as it is where a header says what it is. */
+  ask(role: Role | "nobody", method: string, path: string, asked?: Asked): Promise<Response>;
+}
+
+export interface Asked {
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** The team of the editor whose token it is. */
+export const team = "shop";
+
+/** `token of admin` and so on; `token of yesterday` has expired. */
+export const tokenOf = (role: Role): string => `token-of-${role}`;
+export const expiredToken = "token-of-yesterday";
+
+/** Somebody of a role, for what tests do beside the transport. */
+export function actorOfRole(role: Role): Actor {
+  return { caller: callerOf(role), from: "127.0.0.1" };
+}
+
+function callerOf(role: Role): Caller {
+  return {
+    name: role,
+    role,
+    may: new Set(permissionsOf[role]),
+    tokenId: `id-of-${role}`,
+    ...(role === "editor" && { team }),
+  };
+}
+
+const access: Access = {
+  identify(token): Caller {
+    if (token === expiredToken) throw new SluiceError("unauthenticated", "this token has expired; ask for a new one");
+    const role = roles.find((one) => tokenOf(one) === token);
+    if (role === undefined) throw new SluiceError("unauthenticated", "this token is not known here");
+    return callerOf(role);
+  },
+};
+
+export interface StartAdminOptions {
+  readonly log?: Logger | undefined;
+  readonly routes?: readonly AdminRoute[] | undefined;
+  /** What the API's own limits are counted by. */
+  readonly clock?: Clock | undefined;
+  readonly access?: Access | undefined;
+}
+
+export async function startAdmin(options: StartAdminOptions = {}): Promise<StartedAdmin> {
+  const { log = silentLog, routes = adminRoutes, clock } = options;
+  const store = await openPolicyStore({ url: "sqlite::memory:" });
+  const hotKeys = new HotKeys();
+  const limiter = createLimiter({
+    policies: { policies: [], default: "none" },
+    counters: new MemoryCounters({ hotKeys }),
+  });
+  const ownHotKeys = createOwnHotKeys({ hotKeys, node: { id: "node-1", name: "node" }, worker: undefined });
+  const control = createControlPlane({
+    store,
+    limiter,
+    log,
+    announce: () => {},
+    hotKeys: ownHotKeys,
+    files: () => undefined,
+    precedence: "files",
+  });
+  const service = createTestService(limiter, {
+    access: options.access ?? access,
+    log,
+    audit: control.audit,
+    hotKeys: ownHotKeys,
+  });
+  const transport = await createAdminServer({ ...service, control }, { routes, ownLimits: limitOwnApi({ clock }) });
+  const listening = await listenForTest("admin", transport);
+  const url = `http://${listening.address}`;
+  return {
+    ...listening,
+    url,
+    store,
+    control,
+    limiter,
+    service,
+    ask(role, method, path, { body, headers = {} } = {}): Promise<Response> {
+      return fetch(url + path, {
+        method,
+        headers: {
+          ...(role !== "nobody" && { authorization: `Bearer ${tokenOf(role)}` }),
+          ...(body !== undefined && { "content-type": "application/json" }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      });
+    },
+    async close(withinMs?: number): Promise<number> {
+      const cut = await listening.close(withinMs);
+      await control.close();
+      await store.close();
+      return cut;
+    },
+  };
+}
+
+/** Lets the limiter decide by what is stored now, as a node does. */
+export async function takeUp({ store, limiter }: Pick<StartedAdmin, "store" | "limiter">): Promise<void> {
+  const { policySet } = await store.read((view) => assembleStored(view, Date.now()));
+  limiter.usePolicies(policySet);
+}
+
+/** Everything that is stored but for what was refused, to compare by. */
+export async function dump(store: PolicyStore): Promise<string> {
+  const all = await store.read(async (view) => {
+    const policies = await view.policies();
+    return {
+      pulse: await view.pulse(),
+      policies,
+      versions: await Promise.all(policies.map(({ id }) => view.versions(id))),
+      rollouts: await view.rollouts(),
+      subjects: await view.subjects(),
+      limits: await view.subjectLimits(),
+      tokens: await view.tokens(),
+      audit: await view.audit({ outcome: "done" }),
+    };
+  });
+  return JSON.stringify(all);
+}

@@ -1,0 +1,329 @@
+import type { SubjectLimitRecord } from "@sluice/sql";
+import {
+  defaultPolicy,
+  type Policy,
+  type PolicySet,
+  type Problem,
+  type SubjectEntry,
+  type SubjectLimit,
+  type Trial,
+} from "sluice";
+import { assemblePolicies, type PolicyPart, type Sited } from "sluice/policy-text";
+import { createTurns } from "../../turns.ts";
+import { byPrecedence } from "./by-precedence.ts";
+import { createDocumentReader, type DocumentReader, defaultPolicyId, type ReadDocument } from "./read-documents.ts";
+import { isOnTrial, percentOf, type StoredRows } from "./stored-rows.ts";
+import { isOver } from "./write-subject.ts";
+
+export interface ComposeOptions {
+  /** Policies that are in force beside the stored ones, which may refer to them. They are not among what is composed. */
+  readonly files?: PolicySet | undefined;
+  /** One that is kept from generation to generation reads only what changed. */
+  readonly reader?: DocumentReader | undefined;
+}
+
+export interface ComposedPolicies {
+  readonly policySet: PolicySet;
+  /** Whether a default policy is stored; else the set has Sluice's own. */
+  readonly hasDefault: boolean;
+  /**
+   * What is left out because it cannot be read, or names what there is not. Paths: `["policies", ID, …]`, `["default", …]`,
+   * `["subjects", DIMENSION, VALUE, …]`.
+   */
+  readonly problems: readonly Problem[];
+}
+
+/**
+ * Makes policies of rows. What is wrong with one policy or subject keeps no other from being in force: a policy that cannot be
+ * read is left out, a reference to what there is not is ignored, and both are told.
+ */
+export function composePolicySet(rows: StoredRows, nowMs: number, options: ComposeOptions = {}): ComposedPolicies {
+  const steps = composeInSteps(rows, nowMs, options);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same, with turns for decisions between its steps. */
+export async function composeInTurns(
+  rows: StoredRows,
+  nowMs: number,
+  options: ComposeOptions = {},
+): Promise<ComposedPolicies> {
+  const steps = composeInSteps(rows, nowMs, options);
+  const turns = createTurns();
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    await turns.pass();
+  }
+}
+
+function* composeInSteps(
+  rows: StoredRows,
+  nowMs: number,
+  options: ComposeOptions,
+): Generator<undefined, ComposedPolicies, undefined> {
+  const { files, reader = createDocumentReader() } = options;
+  const problems = createProblems();
+  const underway = new Map(rows.underway.map((one) => [one.rollout.policy, one]));
+  const ids = rows.policies.map(({ id }) => id);
+  const now = new Map<string, Policy>();
+  const next = new Map<string, Policy>();
+  let fallback: Policy | "none" | "absent" = "absent";
+
+  for (const [index, { id, document, version }] of rows.policies.entries()) {
+    if (index % policiesOfAStep === 0) yield;
+    const read = told(id, reader.policy(id, document), version);
+    if (id === defaultPolicyId) fallback = read ?? "absent";
+    else if (read !== undefined && read !== "none" && !isNew(id)) now.set(id, read);
+  }
+  for (const [id, { version }] of underway) {
+    const read = told(id, reader.policy(id, version.document), version.version);
+    if (read !== undefined && read !== "none") next.set(id, read);
+  }
+  const written = composeSubjects(rows, nowMs, reader, problems);
+  yield;
+  const known = { ids, fallback, files };
+  const current = withoutLooseEnds([...now.values()], written, known, problems);
+  yield;
+  const later =
+    next.size === 0 ? current : withoutLooseEnds([...new Map([...now, ...next]).values()], written, known, problems);
+
+  function isNew(id: string): boolean {
+    return underway.get(id)?.rollout.fromVersion === 0;
+  }
+
+  function told(id: string, { policy, problems: found }: ReadDocument, version: number): Policy | "none" | undefined {
+    for (const { path, message } of found) problems.add([...placeOf(id), ...path], message);
+    return policy === undefined || policy === "none" ? policy : withVersion(policy, version);
+  }
+
+  /** A policy as it is in force: both versions while one is on trial. */
+  function inForce(id: string): readonly Policy[] {
+    const old = current.byId.get(id);
+    const trial = underway.get(id);
+    const candidate = trial !== undefined && isOnTrial(trial.rollout) && next.has(id) ? later.byId.get(id) : undefined;
+    if (trial === undefined || candidate === undefined) return old === undefined ? [] : [old];
+    const { rollout } = trial;
+    const shared: Omit<Trial, "side"> = {
+      rollout: rollout.id,
+      by: rollout.by,
+      percent: percentOf(rollout),
+      steps: rollout.steps.map(({ percent }) => percent),
+      shadow: rollout.shadow,
+    };
+    return [
+      ...(old === undefined ? [] : [{ ...old, trial: { ...shared, side: "old" as const } }]),
+      { ...candidate, trial: { ...shared, side: "new" as const } },
+    ];
+  }
+
+  yield;
+  const policies = ids.flatMap(inForce);
+  reader.sweep();
+  const stored = fallback === "absent" ? defaultPolicy : fallback;
+  return {
+    policySet: {
+      kind: "policy_set",
+      policies,
+      ...(stored === "none" ? undefined : { fallback: stored }),
+      subjects: current.subjects,
+    },
+    hasDefault: fallback !== "absent",
+    problems: problems.list,
+  };
+}
+
+/** How many policies are read in one step: a millisecond's worth, where all of them are new. */
+const policiesOfAStep = 25;
+
+/** Policies by what was read of them and their version: the same object while neither changes, so that it is compiled once. */
+const versioned = new WeakMap<Policy, Policy>();
+
+function withVersion(policy: Policy, version: number): Policy {
+  const known = versioned.get(policy);
+  if (known?.version === version) return known;
+  const made = { ...policy, version };
+  versioned.set(policy, made);
+  return made;
+}
+
+/** The place of a policy in the paths of problems. */
+export function placeOf(id: string): readonly string[] {
+  return id === defaultPolicyId ? ["default"] : ["policies", id];
+}
+
+interface Problems {
+  readonly list: Problem[];
+  add(path: Problem["path"], message: string): void;
+}
+
+/** Each problem once: what is wrong with both versions of a policy is told of one. */
+function createProblems(): Problems {
+  const list: Problem[] = [];
+  const seen = new Set<string>();
+  return {
+    list,
+    add(path, message): void {
+      const key = JSON.stringify([path, message]);
+      if (seen.has(key)) return;
+      seen.add(key);
+      list.push({ path, message });
+    },
+  };
+}
+
+function composeSubjects(
+  { subjects, subjectLimits }: StoredRows,
+  nowMs: number,
+  reader: DocumentReader,
+  problems: Problems,
+): readonly SubjectEntry[] {
+  const limitsOf = new Map<string, SubjectLimit[]>();
+  for (const record of subjectLimits) {
+    if (isOver(record, nowMs)) continue;
+    const limit = readSubjectLimit(record, reader, problems);
+    if (limit === undefined) continue;
+    const key = subjectKey(record);
+    const known = limitsOf.get(key);
+    if (known === undefined) limitsOf.set(key, [limit]);
+    else known.push(limit);
+  }
+  return subjects.flatMap(({ dimension, value, tier }): readonly SubjectEntry[] => {
+    const limits = limitsOf.get(subjectKey({ dimension, value })) ?? [];
+    if (tier === undefined && limits.length === 0) return [];
+    const ordered = limits.toSorted(byPrecedence);
+    return [{ dimension, value, ...(tier === undefined ? undefined : { tier }), limits: ordered }];
+  });
+}
+
+function readSubjectLimit(
+  { dimension, value, policy, limit, windows, untilMs }: SubjectLimitRecord,
+  reader: DocumentReader,
+  problems: Problems,
+): SubjectLimit | undefined {
+  const read = reader.windows(windows);
+  for (const { path, message } of read.problems)
+    problems.add(["subjects", dimension, value, policy, "windows", ...path], message);
+  if (read.problems.length > 0) return undefined;
+  return {
+    policy,
+    ...(limit === "" ? undefined : { limit }),
+    windows: read.windows,
+    ...(untilMs === undefined ? undefined : { untilMs }),
+  };
+}
+
+function subjectKey({ dimension, value }: { readonly dimension: string; readonly value: string }): string {
+  return `${dimension} ${value}`;
+}
+
+interface Known {
+  readonly ids: readonly string[];
+  readonly fallback: Policy | "none" | "absent";
+  readonly files: PolicySet | undefined;
+}
+
+interface Tied {
+  readonly policies: readonly Policy[];
+  readonly byId: ReadonlyMap<string, Policy>;
+  readonly subjects: readonly SubjectEntry[];
+}
+
+/** Policies and subjects whose references lead somewhere; each one that does not is told, and taken out. */
+function withoutLooseEnds(
+  policies: readonly Policy[],
+  subjects: readonly SubjectEntry[],
+  known: Known,
+  problems: Problems,
+): Tied {
+  let tied = { policies, subjects };
+  for (let round = 0; ; round++) {
+    const stored = storedPart(tied.policies, tied.subjects, known);
+    assemblePolicies([stored, ...filesPart(known)]);
+    for (const { path, message } of stored.problems) problems.add(nameThings(path, tied), message);
+    const before = tied;
+    tied = withoutNamed(before, stored.problems);
+    // Reading tells a bounded number of problems at a time, so what is left may have some as well.
+    if (tied === before || round >= maxRounds)
+      return { ...tied, byId: new Map(tied.policies.map((policy) => [policy.id, policy])) };
+  }
+}
+
+const maxRounds = 200;
+
+function storedPart(
+  policies: readonly Policy[],
+  subjects: readonly SubjectEntry[],
+  { ids, fallback }: Known,
+): PolicyPart {
+  const written = ids.filter((id) => id !== defaultPolicyId);
+  return {
+    policies: sitedIn("policies", policies),
+    ids: sitedIn("policies", written),
+    fallback,
+    subjects: sitedIn("subjects", subjects),
+    problems: [],
+  };
+}
+
+/** Policies in files, those left out whose place stored ones take or give. */
+function filesPart({ files, ids, fallback }: Known): readonly PolicyPart[] {
+  if (files === undefined) return [];
+  const stored = new Set(ids);
+  const policies = files.policies.filter(({ id }) => !stored.has(id));
+  const unique = new Map(policies.map((policy) => [policy.id, policy]));
+  return [
+    {
+      policies: sitedIn("policies", [...unique.values()]),
+      ids: sitedIn("policies", [...unique.keys()]),
+      fallback: fallback === "absent" && !stored.has(defaultPolicyId) ? (files.fallback ?? "none") : "absent",
+      subjects: [],
+      problems: [],
+    },
+  ];
+}
+
+function sitedIn<T>(list: string, values: readonly T[]): readonly Sited<T>[] {
+  return values.map((value, index) => ({ value, path: [list, index] }));
+}
+
+type Things = Pick<Tied, "policies" | "subjects">;
+
+/** Paths by index, as reading tells them, to paths by id. */
+function nameThings([list, index, ...rest]: Problem["path"], { policies, subjects }: Things): Problem["path"] {
+  const policy = list === "policies" ? policies[index as number] : undefined;
+  if (policy !== undefined) return [...placeOf(policy.id), ...rest];
+  const subject = list === "subjects" ? subjects[index as number] : undefined;
+  if (subject === undefined) return [list ?? "policies"];
+  const [, place, ...within] = rest;
+  const limit = rest[0] === "limits" ? subject.limits[place as number] : undefined;
+  return ["subjects", subject.dimension, subject.value, ...(limit === undefined ? rest : [limit.policy, ...within])];
+}
+
+/** Takes out what problems are with: names of replaced policies, and limits of subjects. */
+function withoutNamed(things: Things, problems: readonly Problem[]): Things {
+  const replaces = new Map<number, Set<number>>();
+  const limits = new Map<number, Set<number>>();
+  for (const { path } of problems) {
+    const [list, index, field, place] = path;
+    const bad = list === "policies" && field === "replaces" ? replaces : undefined;
+    const named = list === "subjects" && field === "limits" ? limits : bad;
+    if (named === undefined) continue;
+    const places = named.get(index as number) ?? new Set();
+    named.set(index as number, places.add(place as number));
+  }
+  if (replaces.size === 0 && limits.size === 0) return things;
+  return {
+    policies: things.policies.map((policy, index) => {
+      const bad = replaces.get(index);
+      return bad === undefined ? policy : { ...policy, replaces: policy.replaces.filter((_, i) => !bad.has(i)) };
+    }),
+    subjects: things.subjects.map((subject, index) => {
+      const bad = limits.get(index);
+      return bad === undefined ? subject : { ...subject, limits: subject.limits.filter((_, i) => !bad.has(i)) };
+    }),
+  };
+}

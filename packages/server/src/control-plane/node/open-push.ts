@@ -1,0 +1,55 @@
+import type { PolicyStore } from "@sluice/sql";
+import type { RateLimitsRuntime } from "sluice/policy-text";
+import { planCounters } from "../../data-plane/counters/plan-counters.ts";
+import { withTlsFiles } from "../../data-plane/counters/read-redis-files.ts";
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import { SettingError } from "../../settings/parse-settings.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { createProcessPush } from "./process-push.ts";
+import type { Push, PushKind } from "./push.ts";
+import { createRedisPush } from "./redis-push.ts";
+
+export interface OpenPushOptions {
+  readonly settings: Settings;
+  /** Where the counters are may be said in policy files. */
+  readonly runtime: RateLimitsRuntime | undefined;
+  readonly store: Pick<PolicyStore, "kind" | "where">;
+  readonly log: Logger;
+}
+
+/** Opens the way that settings name, or the one that is there anyway. Throws a `SettingError` where it cannot be. */
+export async function openPush({ settings, runtime, store, log }: OpenPushOptions): Promise<Push> {
+  const plan = planCounters(settings, runtime);
+  const kind = choosePush(settings.push, store.kind, plan.kind);
+  switch (kind) {
+    case "postgres": {
+      const { createPostgresPush } = await import("./postgres-push.ts");
+      return createPostgresPush(settings.store!, store.where, log);
+    }
+    case "redis":
+      if (plan.kind !== "redis") throw needsServers();
+      return createRedisPush(await withTlsFiles(plan.servers, settings), settings.redisPrefix, log);
+    default:
+      return createProcessPush(store.where, kind);
+  }
+}
+
+/** A store that several nodes can share brings a way along; beside a file it is the counters' servers that they share. */
+export function choosePush(
+  wanted: Settings["push"],
+  store: PolicyStore["kind"],
+  counters: "memory" | "redis",
+): PushKind {
+  if (wanted === "auto") return store === "postgres" ? "postgres" : counters === "redis" ? "redis" : "process";
+  if (wanted === "postgres" && store !== "postgres")
+    throw new SettingError(["push"], "is postgres, and the policy store is not in PostgreSQL; use auto, redis or none");
+  if (wanted === "redis" && counters !== "redis") throw needsServers();
+  return wanted;
+}
+
+function needsServers(): SettingError {
+  return new SettingError(
+    ["push"],
+    "is redis, and counters are in this process's memory; name servers with SLUICE_REDIS_URL (--redis), or use auto or none",
+  );
+}

@@ -1,0 +1,104 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { openPolicyStore } from "@sluice/sql";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { parseSettings } from "../../settings/parse-settings.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { createRecordingLog } from "../../testing/recording-log.ts";
+import { prepareTokenFile } from "./first-token-file.ts";
+import { type OpenedStore, openStore } from "./open-store.ts";
+import type { KeptGeneration } from "./policy-snapshot.ts";
+import { renderStoreUrl } from "./render-store-url.ts";
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-store-"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const log = createRecordingLog(() => undefined);
+const patienceMs = { kept: 0, alone: 0 };
+const rows = { policies: [], underway: [], subjects: [], subjectLimits: [] };
+const kept: KeptGeneration = { store: "x", generation: 1, killSwitch: undefined, rows, tokens: [] };
+
+function settingsWith(flags: Record<string, string>): Settings {
+  const reading = parseSettings({}, flags);
+  if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
+  return reading.settings;
+}
+
+function open(url: string, recalled: KeptGeneration | undefined): Promise<OpenedStore> {
+  const keeper = { recallStored: async () => recalled };
+  return openStore({ url, settings: settingsWith({ store: url }), keeper, log, patienceMs });
+}
+
+describe("opening the policy store", () => {
+  const nobody = "postgres://ann:secret@127.0.0.1:1/sluice";
+
+  it("opens one that is there", async () => {
+    const { store, reached } = await open(`sqlite:${join(folder, "store.db")}`, undefined);
+    expect(reached).toBe(true);
+    expect((await store.readPulse()).generation).toBe(0);
+    await store.close();
+  });
+
+  it("fails where it cannot be reached and nothing was kept, and says what to do without the password", async () => {
+    const error = await open(nobody, undefined).catch((thrown: unknown) => thrown as Error);
+    expect(error).toMatchObject({ name: "SettingError", message: expect.stringContaining("SLUICE_STORE_URL") });
+    expect((error as Error).message).toContain("--policy-snapshot");
+    expect((error as Error).message).not.toContain("secret");
+  });
+
+  it("goes on with what was kept where it cannot be reached", async () => {
+    const opened = await open(nobody, kept);
+    expect(opened).toMatchObject({ kept, reached: false });
+    await expect(opened.store.readPulse()).rejects.toThrow();
+    await opened.store.close();
+  });
+
+  it("refuses a schema of a later version, whatever was kept", async () => {
+    const file = join(folder, "store.db");
+    await (await openPolicyStore({ url: `sqlite:${file}` })).close();
+    const database = new DatabaseSync(file);
+    database.exec("update sluice_schema set version = 999");
+    database.close();
+    await expect(open(`sqlite:${file}`, kept)).rejects.toThrow("has schema version 999");
+  });
+});
+
+describe("where a store is", () => {
+  it.each([
+    ["postgres://ann:secret@db.example:5433/sluice?sslmode=require", "postgres://db.example:5433/sluice"],
+    ["sqlite::memory:", "sqlite::memory:"],
+    ["sqlite:/var/lib/sluice.db", "sqlite:/var/lib/sluice.db"],
+    ["sqlite:///var/lib/sluice.db", "sqlite:/var/lib/sluice.db"],
+    ["postgres://ann:secret@one,two:1/x", expect.not.stringContaining("secret")],
+  ])("%s is told as %s", (url, told) => expect(renderStoreUrl(url)).toEqual(told));
+});
+
+describe("the file of the first token", () => {
+  it("is beside the store, its owner's alone, and whole", async () => {
+    const store = `sqlite:${join(folder, "store.db")}`;
+    const file = await prepareTokenFile({ store, adminTokenFile: undefined });
+    expect(file.path).toBe(join(folder, "store.db-admin-token"));
+    await writeFile(file.path, "an older one", { mode: 0o644 });
+    await file.keep("sluice_token");
+    expect(await readFile(file.path, "utf8")).toBe("sluice_token\n");
+    expect((await stat(file.path)).mode & 0o777).toBe(0o600);
+    expect(await readdir(folder)).toEqual(["store.db-admin-token"]);
+  });
+
+  it("leaves nothing behind where there is no token", async () => {
+    await (await prepareTokenFile({ store: "sqlite::memory:", adminTokenFile: join(folder, "token") })).discard();
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it("is refused before there is a token, where it cannot be written", async () => {
+    const adminTokenFile = join(folder, "missing", "token");
+    await expect(prepareTokenFile({ store: "sqlite::memory:", adminTokenFile })).rejects.toThrow(
+      "SLUICE_ADMIN_TOKEN_FILE",
+    );
+  });
+});

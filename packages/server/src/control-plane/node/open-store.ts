@@ -1,0 +1,90 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import { openPolicyStore, PolicyStoreUnavailable } from "@sluice/sql";
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import { SettingError } from "../../settings/parse-settings.ts";
+import type { Settings } from "../../settings/settings.ts";
+import type { RolloutTime } from "../rollouts/rollout-time.ts";
+import { createTrialTallies, type TrialTallies } from "../rollouts/tally-trials.ts";
+import type { PolicyKeeper } from "./policy-keeper.ts";
+import type { KeptGeneration } from "./policy-snapshot.ts";
+import { renderStoreUrl } from "./render-store-url.ts";
+import { createReopeningStore, type ReopeningStore } from "./reopening-store.ts";
+
+/** The policy store that settings name, and what there is to start with while it cannot be reached. */
+export interface OpenedStore {
+  readonly store: ReopeningStore;
+  /** What was kept of it the last time. */
+  readonly kept: KeptGeneration | undefined;
+  /** Whether it answered. */
+  readonly reached: boolean;
+  /** What this process is called there. The id is no other's, nor its own after a restart. */
+  readonly node: { readonly id: string; readonly name: string };
+  /** Counts what is decided by policies on trial. */
+  readonly tallies: TrialTallies;
+}
+
+export interface OpenStoreOptions {
+  readonly url: string;
+  readonly settings: Settings;
+  readonly keeper: Pick<PolicyKeeper, "recallStored">;
+  readonly log: Logger;
+  /** How long a store that is not up yet is waited for: with something to start with instead, and without. */
+  readonly patienceMs?: { readonly kept: number; readonly alone: number } | undefined;
+  readonly rolloutTime?: RolloutTime | undefined;
+}
+
+const patience = { kept: 3_000, alone: 10_000 } as const;
+const againAfterMs = 250;
+
+/**
+ * Opens the policy store. One that cannot be reached is waited for a while: a database is often started together with us. Then
+ * what was kept of it has to do, and it is opened later. Throws a `SettingError` where nothing was kept, and where waiting
+ * is of no use.
+ */
+export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
+  const { url, settings, keeper, log, patienceMs = patience, rolloutTime } = options;
+  const where = renderStoreUrl(url);
+  const kept = await keeper.recallStored(where);
+  const store = createReopeningStore({
+    kind: url.startsWith("sqlite:") ? "sqlite" : "postgres",
+    where,
+    open: () => openPolicyStore({ url, applicationName: `sluice ${settings.nodeName ?? ""}`.trimEnd() }),
+  });
+  const name = settings.nodeName ?? hostname();
+  // Processes in containers often have the same name and the same number.
+  const node = { id: `${name}-${randomBytes(6).toString("hex")}`, name };
+  const opened = (reached: boolean): OpenedStore => {
+    const time = { nowMs: rolloutTime?.nowMs, flushEveryMs: rolloutTime?.everyMs };
+    return { store, kept, reached, node, tallies: createTrialTallies({ store, node: node.id, log, ...time }) };
+  };
+  // A file is there or not; one that another process is just making is waited for where it is opened.
+  const waitMs = store.kind === "sqlite" ? 0 : kept === undefined ? patienceMs.alone : patienceMs.kept;
+  const untilMs = performance.now() + waitMs;
+  let told = false;
+  for (;;) {
+    try {
+      await store.open();
+      log.info({ store: where }, "the policy store is open");
+      return opened(true);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const away = error instanceof PolicyStoreUnavailable;
+      if (!away || performance.now() >= untilMs) {
+        if (away && kept !== undefined) return opened(false);
+        await store.close();
+        throw new SettingError(["store"], away ? `${reason}; ${whatToDo(url)}` : reason);
+      }
+      if (!told) log.warn({ store: where, reason }, "the policy store cannot be reached yet; it is waited for");
+      told = true;
+      await pause(againAfterMs);
+    }
+  }
+}
+
+function whatToDo(url: string): string {
+  return url.startsWith("sqlite:")
+    ? "name a file that this process may write, or an empty one"
+    : "start it or correct the address; with --policy-snapshot a server that has once been started does without it";
+}

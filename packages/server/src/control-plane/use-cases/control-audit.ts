@@ -1,0 +1,55 @@
+import { PolicyStoreUnavailable } from "@sluice/sql";
+import { auditEntry, type Deed, subjectTarget } from "../audit/audit-entry.ts";
+import type { AuditControl } from "../control-plane.ts";
+import { canonicalSubject } from "../documents/canonical-subject.ts";
+import { look } from "./commit.ts";
+import type { ControlContext } from "./control-context.ts";
+import { limitOf, pageOf } from "./page.ts";
+
+const kind = "audit";
+
+export function createAuditControl(context: ControlContext): AuditControl {
+  return {
+    list: (actor, query = {}) =>
+      look(context, actor, { action: "audit.list", kind, target: "" }, async (view) => {
+        const limit = limitOf(query);
+        const { target, kind: of = "subject" } = query;
+        const asked = target === undefined ? query : { ...query, target: canonicalTarget(of, target) };
+        const records = await view.audit({ ...asked, limit: limit + 1 });
+        return pageOf(
+          records,
+          limit,
+          ({ id }) => id,
+          (record) => record,
+        );
+      }),
+    async done(actor, { before, ...deed }) {
+      const entry = auditEntry(actor, deed, { outcome: "done", why: "", before }, context.nowMs());
+      try {
+        await context.store.note((note) => note.addAudit(entry));
+      } catch (error) {
+        const reason = error instanceof PolicyStoreUnavailable ? error.message : String(error);
+        context.log.error(
+          { ...toldDeed(deed), caller: actor.caller.name, reason },
+          "something was done, and the audit could not keep it",
+        );
+      }
+    },
+    refused: (actor, action, subject, target, why) =>
+      context.refusals.add(actor, { action, kind: subject, target: canonicalTarget(subject, target) }, why),
+  };
+
+  /** All spellings of a subject are found by any of them; what is no subject stays as it is. */
+  function canonicalTarget(of: string, target: string): string {
+    const [, dimension, value] = (of === "subject" && /^([\w.-]+):(.+)$/s.exec(target)) || [];
+    if (dimension === undefined || value === undefined) return target;
+    return subjectTarget(dimension, canonicalSubject(dimension, value, context.ipv6PrefixBits));
+  }
+}
+
+/** With a subject under the one name by which logs hide it where that is wished for. */
+function toldDeed({ action, kind, target }: Deed): Readonly<Record<string, unknown>> {
+  if (kind !== "subject") return { action, kind, target };
+  const colon = target.indexOf(":");
+  return { action, dimensions: colon < 0 ? {} : { [target.slice(0, colon)]: target.slice(colon + 1) } };
+}

@@ -1,0 +1,71 @@
+import type { KillSwitchRecord } from "@sluice/sql";
+import { renderDuration } from "sluice";
+import { invalidField } from "../control-errors.ts";
+import type { KillSwitchControl, KillSwitchView } from "../control-plane.ts";
+import { commit, look } from "./commit.ts";
+import type { ControlContext } from "./control-context.ts";
+
+const kind = "kill_switch";
+const hourMs = 3_600_000;
+const minMs = 1_000;
+const maxMs = 24 * hourMs;
+
+/** For how long it may be on. */
+export const killSwitchBounds: { readonly leastMs: number; readonly mostMs: number } = {
+  leastMs: minMs,
+  mostMs: maxMs,
+};
+
+export function createKillSwitchControl(context: ControlContext): KillSwitchControl {
+  const deed = (word: string) => ({ action: `kill_switch.${word}`, kind, target: "" });
+  return {
+    get: (actor) =>
+      look(context, actor, deed("get"), async (view) =>
+        killSwitchView((await view.pulse()).killSwitch, context.nowMs()),
+      ),
+
+    on(actor, mode, options) {
+      const wish = { ...deed("on"), permission: "operate" as const, policies: false };
+      const { forMs = hourMs, why = "" } = options;
+      return commit(context, actor, wish, options, async (change) => {
+        const reason = why.trim();
+        if (reason === "") throw invalidField(["reason"], "is missing: say why everything is to be decided alike");
+        if (mode !== "open" && mode !== "closed") throw invalidField(["mode"], "must be open or closed");
+        if (!Number.isSafeInteger(forMs) || forMs < minMs || forMs > maxMs)
+          throw invalidField(
+            ["for_ms"],
+            `must be from ${renderDuration(minMs)} to ${renderDuration(maxMs)}, in whole milliseconds`,
+          );
+        const nowMs = context.nowMs();
+        const before = killSwitchView((await change.pulse()).killSwitch, nowMs);
+        const { name: author } = actor.caller;
+        const record: KillSwitchRecord = { mode, sinceMs: nowMs, untilMs: nowMs + forMs, reason, author };
+        await change.putKillSwitch(record);
+        return {
+          value: killSwitchView(record, nowMs),
+          changed: true,
+          audit: [{ before: before.mode === "off" ? undefined : before, after: record }],
+        };
+      });
+    },
+
+    off(actor, options = {}) {
+      const wish = { ...deed("off"), permission: "operate" as const, policies: false };
+      return commit(context, actor, wish, options, async (change) => {
+        const { killSwitch: before } = await change.pulse();
+        const value = killSwitchView(undefined, context.nowMs());
+        if (before === undefined) return { value, changed: false };
+        // Also where it has ended by this clock: it may be this one that is wrong, and nodes obey it still.
+        await change.putKillSwitch(undefined);
+        return { value, changed: true, audit: [{ before }] };
+      });
+    },
+  };
+}
+
+/** As it is now: off also from the moment that it ends. */
+export function killSwitchView(record: KillSwitchRecord | undefined, nowMs: number): KillSwitchView {
+  if (record === undefined || record.untilMs <= nowMs)
+    return { mode: "off", sinceMs: undefined, untilMs: undefined, reason: undefined, author: undefined };
+  return record;
+}

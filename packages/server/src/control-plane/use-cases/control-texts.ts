@@ -1,0 +1,20 @@
+import type { Problem } from "sluice";
+import { isAboutKey } from "sluice/policy-text";
+import type { TextControl } from "../control-plane.ts";
+import { placeProblems, readYaml } from "../documents/read-yaml.ts";
+import type { ControlContext } from "./control-context.ts";
+import { isShortText } from "./is-short-text.ts";
+import { whoOf } from "./who-of.ts";
+
+export function createTextControl({ aside }: ControlContext): TextControl {
+  return {
+    readYaml: async (actor, text) =>
+      isShortText(text) ? readYaml({ text }) : aside.run("readYaml", { text }, whoOf(actor)),
+    async place(actor, text, problems): Promise<readonly Problem[]> {
+      if (problems.length === 0) return problems;
+      const unplaced = problems.map((problem) => ({ problem, aboutKey: isAboutKey(problem) }));
+      const input = { text, unplaced };
+      return isShortText(text) ? placeProblems(input) : aside.run("placeProblems", input, whoOf(actor));
+    },
+  };
+}

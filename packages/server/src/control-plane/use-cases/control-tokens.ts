@@ -1,0 +1,163 @@
+import type { PolicyStore, StoreChange, StoreView, TokenRecord } from "@sluice/sql";
+import { type Problem, SluiceError } from "sluice";
+import { demand, unasked } from "../../data-plane/access/access.ts";
+import { digestOfToken, makeToken } from "../../data-plane/access/make-token.ts";
+import { tokenName } from "../../data-plane/access/parse-tokens.ts";
+import { type Role, roles } from "../../data-plane/access/roles.ts";
+import { auditEntry, sluiceItself } from "../audit/audit-entry.ts";
+import { makeRandomId } from "../audit/make-id.ts";
+import { invalidRequest, notFound } from "../control-errors.ts";
+import type { TokenControl, TokenView } from "../control-plane.ts";
+import { auditRefusals, commit } from "./commit.ts";
+import type { ControlContext } from "./control-context.ts";
+
+const kind = "token";
+const dayMs = 86_400_000;
+const defaultLifeMs = 90 * dayMs;
+const maxLifeMs = 731 * dayMs;
+
+export function createTokenControl(context: ControlContext): TokenControl {
+  return {
+    list: (actor) =>
+      auditRefusals(context, actor, { action: "token.list", kind, target: "" }, async () => {
+        demand(actor.caller, "administer");
+        return (await context.store.read((view) => view.tokens())).map(tokenView);
+      }),
+
+    make(actor, wish, options = {}) {
+      const deed = { action: "token.make", kind, target: String(wish.name), policies: false };
+      // Made once, whatever the store has to begin anew.
+      const token = makeToken();
+      const id = makeRandomId();
+      return commit(context, actor, { ...deed, permission: "administer" }, options, async (change) => {
+        const nowMs = context.nowMs();
+        const problems = findProblems(wish, nowMs);
+        if (problems.length > 0) throw invalidRequest(problems);
+        const record: TokenRecord = {
+          id,
+          name: wish.name,
+          role: wish.role,
+          team: wish.team,
+          sha256: digestOfToken(token),
+          createdMs: nowMs,
+          createdBy: actor.caller.name,
+          expiresMs: wish.expiresMs ?? nowMs + defaultLifeMs,
+          revokedMs: undefined,
+          lastUsedMs: undefined,
+        };
+        await change.putToken(record);
+        const value = { ...tokenView(record), token: options.dryRun === true ? "" : token };
+        return { value, changed: true, audit: [{ after: audited(record) }] };
+      });
+    },
+
+    revoke(actor, id, options = {}) {
+      const wish = { permission: "administer" as const, action: "token.revoke", kind, target: id, policies: false };
+      return commit(context, actor, wish, options, async (change) => {
+        const before = await change.token(id);
+        if (before === undefined) throw notFound(`token ${id}`);
+        if (before.revokedMs !== undefined) return { value: tokenView(before), changed: false };
+        const nowMs = context.nowMs();
+        const isLast = isUsableAdmin(before, nowMs) && (await usableAdmins(change, nowMs)).length === 1;
+        if (isLast)
+          throw new SluiceError(
+            "permission_denied",
+            `${before.name} is the last token of role admin that can be used; make another one first`,
+          );
+        const after: TokenRecord = { ...before, revokedMs: nowMs };
+        await change.putToken(after);
+        // By name, so that all that happened to a token is found together.
+        const audit = { target: before.name, before: audited(before), after: audited(after) };
+        return { value: tokenView(after), changed: true, audit: [audit] };
+      });
+    },
+  };
+}
+
+/** The only time that it is told. */
+export interface FirstToken extends TokenView {
+  readonly token: string;
+}
+
+/**
+ * Makes a token of role admin where none can be used: at the very first start, or when the last one has expired. Of several nodes
+ * that start at once one is given it; the others get undefined, as does everybody later.
+ */
+export async function ensureFirstToken(
+  store: Pick<PolicyStore, "read" | "change">,
+  { nowMs = Date.now, name = "admin" }: { readonly nowMs?: () => number; readonly name?: string } = {},
+): Promise<FirstToken | undefined> {
+  // Most starts only look.
+  if (await store.read(async (view) => (await usableAdmins(view, nowMs())).length > 0)) return undefined;
+  const token = makeToken();
+  const id = makeRandomId();
+  return store.change(async (change) => {
+    const atMs = nowMs();
+    if ((await usableAdmins(change, atMs)).length > 0) return undefined;
+    const record: TokenRecord = {
+      id,
+      name: (await isNameTaken(change, name)) ? `${name}-${id.slice(0, 8)}` : name,
+      role: "admin",
+      team: undefined,
+      sha256: digestOfToken(token),
+      createdMs: atMs,
+      createdBy: sluiceItself.caller.name,
+      expiresMs: atMs + defaultLifeMs,
+      revokedMs: undefined,
+      lastUsedMs: undefined,
+    };
+    await change.putToken(record);
+    const generation = await change.nextGeneration();
+    const deed = { action: "token.make", kind, target: record.name };
+    const why = "no token of role admin could be used";
+    const details = { outcome: "done" as const, why, after: audited(record), generation };
+    await change.addAudit(auditEntry(sluiceItself, deed, details, atMs));
+    return { ...tokenView(record), token };
+  });
+}
+
+async function isNameTaken(change: StoreChange, name: string): Promise<boolean> {
+  return (await change.tokens()).some((token) => token.name === name && token.revokedMs === undefined);
+}
+
+async function usableAdmins(view: Pick<StoreView, "tokens">, nowMs: number): Promise<readonly TokenRecord[]> {
+  return (await view.tokens()).filter((token) => isUsableAdmin(token, nowMs));
+}
+
+/** Whether it is of role admin and lets somebody in. */
+export function isUsableAdmin({ role, revokedMs, expiresMs }: TokenRecord, nowMs: number): boolean {
+  return role === "admin" && revokedMs === undefined && (expiresMs === undefined || expiresMs > nowMs);
+}
+
+/** Under these the audit tells what Sluice does by itself, and what is asked without a token. */
+const notNames: ReadonlySet<string> = new Set([sluiceItself.caller.name, unasked.name]);
+
+function findProblems(
+  { name, role, team, expiresMs }: Parameters<TokenControl["make"]>[1],
+  nowMs: number,
+): readonly Problem[] {
+  const problems: Problem[] = [];
+  const note = (field: string, message: string): unknown => problems.push({ path: [field], message });
+  const form = "1 to 64 letters, digits or . _ @ : / -";
+  if (typeof name !== "string" || !tokenName.test(name)) note("name", `must be ${form}`);
+  else if (notNames.has(name)) note("name", "is what the audit calls those without a token; choose another");
+  if (!roles.includes(role)) note("role", `must be one of ${roles.join(", ")}`);
+  if (role === "editor" && team === undefined) note("team", "is missing: an editor changes the policies of one team");
+  if (role !== "editor" && team !== undefined)
+    note("team", "is for editors alone; every other role is for all policies");
+  if (team !== undefined && (typeof team !== "string" || !tokenName.test(team))) note("team", `must be ${form}`);
+  if (expiresMs !== undefined && !(Number.isSafeInteger(expiresMs) && expiresMs > nowMs))
+    note("expires_ms", "must be a moment that lies ahead, in whole milliseconds since 1970");
+  else if (expiresMs !== undefined && expiresMs > nowMs + maxLifeMs)
+    note("expires_ms", "must be within two years from now");
+  return problems;
+}
+
+/** What a token is, without what it could be used or found by. */
+export function tokenView({ sha256: _, ...record }: TokenRecord): TokenView {
+  return { ...record, role: record.role as Role };
+}
+
+function audited({ id, name, role, team, expiresMs, revokedMs }: TokenRecord): unknown {
+  return { id, name, role, team, expires_ms: expiresMs, revoked_ms: revokedMs };
+}

@@ -1,0 +1,37 @@
+import { type Problem, parseIp } from "sluice";
+import { readPolicyDocument } from "sluice/policy-text";
+import { invalidField, invalidRequest } from "../control-errors.ts";
+import { dimensionsOf } from "../documents/canonical-subject.ts";
+import { maxOverrideMs } from "../documents/write-subject.ts";
+
+/** Names that a policy file uses for other things where it tells of subjects. */
+const notDimensions: ReadonlySet<string> = new Set(["tier", "limits"]);
+
+/** Throws `invalid_request` for what no request can be by. */
+export function demandSubject(dimension: string, value: string): void {
+  if (notDimensions.has(dimension)) throw invalidField(["dimension"], `must be a dimension, and ${dimension} is none`);
+  const { problems } = readPolicyDocument({ policies: [], subjects: [{ [dimension]: value, tier: "any" }] });
+  if (problems.length > 0) throw invalidRequest(problems.map((problem) => ({ ...problem, path: ["subject"] })));
+  if (value === "") throw invalidField(["subject"], "must be a value, and is empty");
+  if (dimension === "ip" && parseIp(dimensionsOf(dimension, value).ip ?? "") === undefined)
+    throw invalidField(["subject"], `must be an address, but is ${JSON.stringify(value.slice(0, 64))}`);
+}
+
+/** Throws `invalid_request` with every field that no policy file could have. */
+export function demandForm(entry: Readonly<Record<string, unknown>>): void {
+  const { problems } = readPolicyDocument({ policies: [], subjects: [JSON.parse(JSON.stringify(entry))] });
+  if (problems.length > 0) throw invalidRequest(problems.map(fromField));
+}
+
+function fromField({ path: [, , field, ...rest], message }: Problem): Problem {
+  // `limits[0].windows` is the field `windows` of what was asked.
+  return { path: field === "limits" ? rest.slice(1) : [field ?? "subject", ...rest], message };
+}
+
+/** Throws `invalid_request` where an override does not end, or too late. */
+export function demandEnd(untilMs: number | undefined, nowMs: number): void {
+  if (untilMs === undefined) return;
+  if (!Number.isSafeInteger(untilMs) || untilMs <= nowMs)
+    throw invalidField(["until_ms"], "must be a moment that lies ahead, in whole milliseconds since 1970");
+  if (untilMs > nowMs + maxOverrideMs) throw invalidField(["until_ms"], "must be within a year from now");
+}

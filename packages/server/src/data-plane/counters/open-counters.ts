@@ -1,0 +1,54 @@
+import { HotKeys, MemoryCounters } from "sluice";
+import type { RateLimitsRuntime } from "sluice/policy-text";
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import { SettingError } from "../../settings/parse-settings.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { openRedisCounters } from "./open-redis-counters.ts";
+import { type CountersPlan, planCounters } from "./plan-counters.ts";
+import type { RunningCounters } from "./running-counters.ts";
+
+export interface OpenCountersOptions {
+  readonly settings: Settings;
+  /** The `runtime` block of the policy files. */
+  readonly runtime: RateLimitsRuntime | undefined;
+  readonly log: Logger;
+}
+
+/** Opens counters in memory or on servers. Servers that cannot be reached are waited for in the background. */
+export async function openCounters({ settings, runtime, log }: OpenCountersOptions): Promise<RunningCounters> {
+  const plan = planCounters(settings, runtime);
+  logIdle(log, settings, plan);
+  const hotKeys = new HotKeys();
+  if (plan.kind === "redis") return openRedisCounters(plan, settings, log, hotKeys);
+  if (settings.redisCells !== undefined)
+    throw new SettingError(
+      ["redisCells"],
+      "says whose counters live on servers of their own, and nothing says where the others live; set SLUICE_REDIS_URL",
+    );
+  return openMemoryCounters(settings, log, hotKeys);
+}
+
+/** Settings in policy files that mean nothing here; who wrote them should know. */
+function logIdle(log: Logger, { config: path }: Settings, { kind, idle }: CountersPlan): void {
+  if (idle.length === 0) return;
+  const why = kind === "memory" ? "counters are in this process's memory" : "options or variables say otherwise";
+  log.warn({ path, settings: idle }, `${why}, so these settings of the policy files have no effect`);
+}
+
+function openMemoryCounters(settings: Settings, log: Logger, hotKeys: HotKeys): RunningCounters {
+  const { maxCounters } = settings;
+  const store = new MemoryCounters({ maxCounters, maxBytes: settings.maxCounterBytes, hotKeys });
+  return {
+    store,
+    hotKeys,
+    where: "memory",
+    figures: { counters: () => ({ ...store.stats, maxCounters }) },
+    status: () => undefined,
+    async refresh(runtime): Promise<void> {
+      if (planCounters(settings, runtime).kind === "redis")
+        log.warn({}, "the policy files name servers for counters now; that takes effect at the next start");
+    },
+    drain: async () => undefined,
+    stop(): void {},
+  };
+}

@@ -1,0 +1,108 @@
+import type { RedisServers, TlsOptions } from "@sluice/redis";
+import type { CircuitBreakerOptions } from "sluice";
+import type { RateLimitsRuntime } from "sluice/policy-text";
+import { SettingError } from "../../settings/parse-settings.ts";
+import type { Settings } from "../../settings/settings.ts";
+
+/** Where counters are to be, by everything that was said of it. */
+export type CountersPlan =
+  | { readonly kind: "memory"; readonly idle: readonly string[] }
+  | (RedisPlan & { readonly kind: "redis"; readonly idle: readonly string[] });
+
+export interface RedisPlan {
+  readonly servers: RedisServers;
+  /** Whether the server must be asked if it is a node of a cluster; until then it is taken for one. */
+  readonly ofUnknownKind: boolean;
+  readonly deadlineMs: number;
+  readonly breaker: CircuitBreakerOptions;
+}
+
+const defaultDeadlineMs = 25;
+const maxDeadlineMs = 60_000;
+
+type RuntimeRedis = NonNullable<RateLimitsRuntime["redis"]>;
+
+/**
+ * Settings, and beside them the `runtime` block of policy files, which holds where settings say nothing. `idle` names what
+ * of that block has no effect, as it is written there.
+ */
+export function planCounters(settings: Settings, runtime: RateLimitsRuntime = {}): CountersPlan {
+  const { redis = {}, healthCheck } = runtime;
+  const chosen = settings.redis ?? settings.redisNodes?.servers;
+  const found = chosen ?? serversFromRuntime(redis);
+  if (found === undefined) return { kind: "memory", idle: writtenIn(runtime, allOf(redis)) };
+  const idle: (keyof RuntimeRedis)[] = chosen === undefined ? [] : ["mode", "host", "port", "db"];
+  if (settings.deadlineMs !== undefined) idle.push("socketTimeoutMs");
+  const servers = withAccess(found, settings);
+  return {
+    kind: "redis",
+    servers: { ...servers, ...connectTimeoutOf(redis) },
+    ofUnknownKind: settings.redis === undefined && settings.redisNodes?.ofUnknownKind === true,
+    deadlineMs: settings.deadlineMs ?? Math.min(redis.socketTimeoutMs ?? defaultDeadlineMs, maxDeadlineMs),
+    breaker: {
+      ...(healthCheck?.failureThreshold === undefined ? undefined : { failuresInARow: healthCheck.failureThreshold }),
+      ...(healthCheck?.checkIntervalMs === undefined ? undefined : { probeEveryMs: healthCheck.checkIntervalMs }),
+    },
+    idle: writtenIn({ redis }, idle),
+  };
+}
+
+/** Who we are to servers whose address does not say it, and whether they are spoken to in TLS. */
+export function withAccess(servers: RedisServers, settings: Settings): RedisServers {
+  const { redisTls, redisUsername, redisPassword, redisSentinelUsername, redisSentinelPassword } = settings;
+  if (servers.tls !== undefined && redisTls === false)
+    throw new SettingError(["redisTls"], "is false, and an address begins with rediss://, which asks for TLS");
+  // An address with a password is complete: without a user it means the default one.
+  const username = servers.username ?? (servers.password === undefined ? redisUsername : undefined);
+  const password = servers.password ?? redisPassword;
+  const tls: TlsOptions | undefined = servers.tls ?? (redisTls === true ? {} : undefined);
+  return {
+    ...servers,
+    ...(username === undefined ? undefined : { username }),
+    ...(password === undefined ? undefined : { password }),
+    ...(tls === undefined ? undefined : { tls }),
+    ...(servers.kind !== "sentinel"
+      ? undefined
+      : { sentinelUsername: redisSentinelUsername, sentinelPassword: redisSentinelPassword }),
+  };
+}
+
+const defaultPorts = { standalone: 6379, cluster: 6379, sentinel: 26_379 } as const;
+
+/** Undefined where the block does not say where servers are. */
+function serversFromRuntime({ mode = "standalone", host, port, db }: RuntimeRedis): RedisServers | undefined {
+  if (host === undefined && port === undefined) return undefined;
+  const name = (host ?? "127.0.0.1").replace(/^\[(.*)\]$/, "$1");
+  return {
+    kind: mode,
+    addresses: [{ kind: "tcp", host: name, port: port ?? defaultPorts[mode] }],
+    ...(db === undefined || mode === "cluster" ? undefined : { database: db }),
+  };
+}
+
+function connectTimeoutOf({ socketConnectTimeoutMs }: RuntimeRedis): Pick<RedisServers, "connectTimeoutMs"> {
+  return socketConnectTimeoutMs === undefined ? {} : { connectTimeoutMs: socketConnectTimeoutMs };
+}
+
+const namesInFile: Readonly<Record<keyof RuntimeRedis, string>> = {
+  mode: "mode",
+  host: "host",
+  port: "port",
+  db: "db",
+  connectionPoolSize: "connection_pool_size",
+  socketTimeoutMs: "socket_timeout_ms",
+  socketConnectTimeoutMs: "socket_connect_timeout_ms",
+};
+
+function allOf(redis: RuntimeRedis): readonly (keyof RuntimeRedis)[] {
+  return Object.keys(redis) as (keyof RuntimeRedis)[];
+}
+
+/** Those of these settings that are written in the block, by their names there. */
+function writtenIn(
+  { redis = {}, healthCheck }: Pick<RateLimitsRuntime, "redis" | "healthCheck">,
+  names: readonly (keyof RuntimeRedis)[],
+): readonly string[] {
+  const idle = names.filter((name) => redis[name] !== undefined).map((name) => `redis.${namesInFile[name]}`);
+  return healthCheck === undefined ? idle : [...idle, "health_check"];
+}

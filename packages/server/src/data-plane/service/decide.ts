@@ -1,0 +1,136 @@
+import {
+  type CheckRequest,
+  type Decision,
+  type ErrorCode,
+  type Limiter,
+  SluiceError,
+  type TogetherOptions,
+} from "sluice";
+import type { Decide } from "../../decide.ts";
+import type { Metrics, ShedReason } from "../../observe/telemetry/metrics.ts";
+
+export interface DecideOptions {
+  readonly limiter: Limiter;
+  readonly metrics: Pick<Metrics, "countDecision" | "countError" | "countShed">;
+  /** Hears of every decision, for logs and traces; must not throw. */
+  readonly observe?: ((request: CheckRequest, decision: Decision) => void) | undefined;
+  /** Most checks that wait for counters elsewhere. */
+  readonly maxPending?: number;
+  /** Most checks in a second; 0: no bound. */
+  readonly maxChecksPerSecond?: number;
+  readonly nowMs?: () => number;
+}
+
+export function createDecide(options: DecideOptions): Decide {
+  const { limiter, metrics, observe, maxPending = Infinity, maxChecksPerSecond = 0 } = options;
+  const nowMs = options.nowMs ?? ((): number => performance.now());
+  const bound = maxChecksPerSecond === 0 ? undefined : nodeLimit(maxChecksPerSecond);
+  let pending = 0;
+
+  function shed(reason: ShedReason, checks: number): never {
+    metrics.countShed(reason, checks);
+    throw new SluiceError(
+      "overloaded",
+      reason === "pending"
+        ? "too many checks are waiting for the counters here; ask again in a moment, or another server"
+        : "this server decides as many checks as it is allowed to; ask again in a moment, or another server",
+    );
+  }
+
+  function admit(checks: number, atMs: number): void {
+    if (pending + checks > maxPending && pending > 0) shed("pending", checks);
+    if (bound !== undefined && !bound(checks, atMs)) shed("rate", checks);
+  }
+
+  function counted(request: CheckRequest, decision: Decision, startedMs: number): Decision {
+    metrics.countDecision(decision, (nowMs() - startedMs) / 1000);
+    observe?.(request, decision);
+    return decision;
+  }
+
+  function refused(error: unknown): never {
+    const code: ErrorCode = error instanceof SluiceError ? error.code : "internal";
+    metrics.countError(code);
+    throw error;
+  }
+
+  function one(request: CheckRequest): Decision | Promise<Decision> {
+    const startedMs = nowMs();
+    admit(1, startedMs);
+    if (!limiter.counters.local) {
+      pending += 1;
+      return limiter.check(request).then(
+        (decision) => {
+          pending -= 1;
+          return counted(request, decision, startedMs);
+        },
+        (error: unknown) => {
+          pending -= 1;
+          return refused(error);
+        },
+      );
+    }
+    try {
+      return counted(request, limiter.checkSync(request), startedMs);
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  function together(
+    requests: readonly CheckRequest[],
+    asked?: TogetherOptions,
+  ): readonly Decision[] | Promise<readonly Decision[]> {
+    const startedMs = nowMs();
+    const all = (decisions: readonly Decision[]): readonly Decision[] => {
+      for (const [i, decision] of decisions.entries()) counted(requests[i]!, decision, startedMs);
+      return decisions;
+    };
+    admit(requests.length, startedMs);
+    try {
+      const answer = limiter.checkTogether(requests, asked);
+      if (!(answer instanceof Promise)) return all(answer);
+      pending += requests.length;
+      return answer.then(
+        (decisions) => {
+          pending -= requests.length;
+          return all(decisions);
+        },
+        (error: unknown) => {
+          pending -= requests.length;
+          return refused(error);
+        },
+      );
+    } catch (error) {
+      return refused(error);
+    }
+  }
+
+  return {
+    one,
+    together,
+    get pending(): number {
+      return pending;
+    },
+  };
+}
+
+/** A second's worth; a microsecond more, because intervals that are no whole numbers do not add up to a second. */
+const toleranceMs = 1_000.001;
+
+/** The node's own limit, by arrival times (GCRA): whether so many checks may be decided now. A second's worth may come at once. */
+function nodeLimit(perSecond: number): (checks: number, nowMs: number) => boolean {
+  let arrivalMs = -Infinity;
+  return (checks, nowMs) => {
+    const nextMs = Math.max(arrivalMs, nowMs) + (checks * 1_000) / perSecond;
+    // A batch larger than a second's worth passes when nothing else did, rather than never.
+    if (nextMs - nowMs > toleranceMs && arrivalMs > nowMs) return false;
+    arrivalMs = nextMs;
+    return true;
+  };
+}
+
+/** Goes on with a decision when it is there, which may be now. */
+export function whenDecided<D, T>(decision: D | Promise<D>, go: (decision: D) => T): T | Promise<T> {
+  return decision instanceof Promise ? decision.then(go) : go(decision);
+}

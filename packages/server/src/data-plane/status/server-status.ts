@@ -1,0 +1,195 @@
+import type { Problem } from "sluice";
+import type { RefusedSoFar } from "../../observe/telemetry/metrics.ts";
+import { type Protocol, protocols } from "../../protocol.ts";
+import type { LeasesStatus, RunningCounters } from "../counters/running-counters.ts";
+import { countPolicies } from "../policy-files/count-policies.ts";
+import type { PolicyStatus } from "../policy-files/policy-reloader.ts";
+import { type Readiness, readinessOf } from "./readiness.ts";
+import type { StoreReport } from "./store-report.ts";
+
+/** How this server stands, as plain data: what an operator looks at first. Times are epoch milliseconds or milliseconds. */
+export interface ServerStatus extends Readiness {
+  readonly version: string;
+  readonly node: string;
+  readonly pid: number;
+  /** Which of several processes behind the same ports this is. */
+  readonly worker: number | undefined;
+  readonly startedAtMs: number;
+  readonly uptimeMs: number;
+  readonly policies: PoliciesStatus;
+  /** Undefined where there is no policy store. */
+  readonly store: StoreReport | undefined;
+  readonly counters: CountersReport;
+  readonly queue: {
+    /** Checks that wait for counters, and how many may. */
+    readonly pending: number;
+    readonly maxPending: number;
+  };
+  /** Checks refused at once since the start, by reason. */
+  readonly shed: RefusedSoFar["shed"];
+  readonly protocols: Readonly<Record<Protocol, ProtocolStatus>>;
+}
+
+export interface PoliciesStatus {
+  readonly generation: number;
+  readonly count: number;
+  readonly state: PolicyStatus["state"];
+  /** Where the policies in force come from. */
+  readonly source: PolicyOrigin["source"];
+  readonly path: string | undefined;
+  /** SHA-256 over names and texts of the files in force. */
+  readonly digest: string;
+  readonly takenUpAtMs: number;
+  readonly ageMs: number;
+  /** What is wrong with those on disk. */
+  readonly problems: readonly Problem[];
+}
+
+/** `none`: there are no policy files, and the default policy alone is in force. */
+export interface PolicyOrigin {
+  readonly source: "files" | "snapshot" | "none";
+  readonly digest: string;
+  readonly takenUpMs: number;
+}
+
+export type CountersReport =
+  | { readonly kind: "memory"; readonly counters: number; readonly maxCounters: number; readonly bytes: number }
+  | {
+      readonly kind: "redis";
+      /** Without user and password. */
+      readonly at: string;
+      readonly ready: boolean;
+      /** Questions that wait for calls before them, and calls on their way. */
+      readonly waiting: number;
+      readonly inFlight: number;
+      /** Undefined where leases are off. */
+      readonly leases: LeasesStatus | undefined;
+      readonly shards: readonly ShardReport[];
+    };
+
+export interface ShardReport {
+  readonly name: string;
+  readonly cell: string | undefined;
+  readonly connected: boolean;
+  readonly breaker: "closed" | "open" | "half_open";
+  readonly roundTripMs: number | undefined;
+  readonly clockAheadMs: number | undefined;
+  readonly calls: number;
+  readonly failedCalls: number;
+}
+
+export interface ProtocolStatus {
+  /** Where it is spoken, as URLs; empty where it is off. */
+  readonly addresses: readonly string[];
+  readonly connections: number;
+  /** Connections turned away since the start. */
+  readonly turnedAway: number;
+}
+
+export interface ServerStatusSources {
+  readonly version: string;
+  readonly worker?: number | undefined;
+  readonly startedAtMs: number;
+  readonly accepting: () => boolean;
+  readonly snapshot: () => {
+    readonly generation: number;
+    readonly policySet: Parameters<typeof countPolicies>[0];
+  };
+  readonly policyPath: string | undefined;
+  readonly policyStatus: () => PolicyStatus;
+  readonly policyOrigin: () => PolicyOrigin;
+  readonly store?: (() => StoreReport | undefined) | undefined;
+  readonly counters: Pick<RunningCounters, "where" | "figures" | "status">;
+  readonly pending: () => number;
+  readonly maxPending: number;
+  readonly refused: RefusedSoFar;
+  readonly addresses: () => Readonly<Record<Protocol, readonly string[]>>;
+  readonly connections: () => Readonly<Record<Protocol, number>>;
+  readonly nowMs?: () => number;
+}
+
+/** Most servers that are listed. */
+const maxShards = 100;
+
+export function readServerStatus(sources: ServerStatusSources): ServerStatus {
+  const { version, worker, startedAtMs, counters, refused } = sources;
+  const nowMs = (sources.nowMs ?? Date.now)();
+  const connections = sources.connections();
+  const addresses = sources.addresses();
+  const store = sources.store?.();
+  const countersStatus = counters.status();
+  return {
+    ...readinessOf({ accepting: sources.accepting(), counters: countersStatus, store }),
+    version,
+    node: process.version,
+    pid: process.pid,
+    worker,
+    startedAtMs,
+    uptimeMs: nowMs - startedAtMs,
+    policies: readPolicies(sources, nowMs),
+    store,
+    counters: readCounters(counters, countersStatus?.leases),
+    queue: { pending: sources.pending(), maxPending: sources.maxPending },
+    shed: refused.shed,
+    protocols: Object.fromEntries(
+      protocols.map((protocol) => [
+        protocol,
+        {
+          addresses: addresses[protocol],
+          connections: connections[protocol],
+          turnedAway: refused.turnedAway(protocol),
+        },
+      ]),
+    ) as Record<Protocol, ProtocolStatus>,
+  };
+}
+
+function readPolicies(
+  { snapshot, policyStatus, policyOrigin, policyPath }: ServerStatusSources,
+  nowMs: number,
+): PoliciesStatus {
+  const { generation, policySet } = snapshot();
+  const { state, problems } = policyStatus();
+  const { source, digest, takenUpMs } = policyOrigin();
+  return {
+    generation,
+    count: countPolicies(policySet),
+    state,
+    source,
+    path: policyPath,
+    digest,
+    takenUpAtMs: takenUpMs,
+    ageMs: nowMs - takenUpMs,
+    problems,
+  };
+}
+
+function readCounters(
+  { where, figures }: ServerStatusSources["counters"],
+  leases: LeasesStatus | undefined,
+): CountersReport {
+  const redis = figures.redis?.();
+  if (redis === undefined) {
+    const { counters = 0, maxCounters = 0, bytes = 0 } = figures.counters?.() ?? {};
+    return { kind: "memory", counters, maxCounters, bytes };
+  }
+  const { ready, waiting, inFlight, shards } = redis;
+  return {
+    kind: "redis",
+    at: where,
+    ready,
+    waiting,
+    inFlight,
+    leases,
+    shards: shards.slice(0, maxShards).map((shard) => ({
+      name: shard.name,
+      cell: shard.cell,
+      connected: shard.connected,
+      breaker: shard.breaker,
+      roundTripMs: shard.roundTripMs,
+      clockAheadMs: shard.clockAheadMs,
+      calls: shard.figures.calls,
+      failedCalls: Object.values(shard.figures.failures).reduce((sum, one) => sum + one, 0),
+    })),
+  };
+}

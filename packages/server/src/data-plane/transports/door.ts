@@ -1,0 +1,262 @@
+import { chmodSync } from "node:fs";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from "node:tls";
+import { isMainThread } from "node:worker_threads";
+import type { Protocol, TurnedAway } from "../../protocol.ts";
+import { AddressCount } from "./address-count.ts";
+import { clearSocketPath, SocketPathError } from "./door-socket-path.ts";
+import type { Tls } from "./tls.ts";
+import type { Transport } from "./transport.ts";
+
+/** Where to listen. */
+export type Endpoint =
+  | { readonly kind: "port"; readonly host: string; readonly port: number }
+  | { readonly kind: "socket"; readonly path: string };
+
+export interface DoorOptions {
+  readonly protocol: Protocol;
+  readonly endpoints: readonly Endpoint[];
+  readonly transport: Pick<Transport, "accept">;
+  /** Most connections open at once, over all endpoints. One that is still agreeing on TLS is among them. */
+  readonly maxConnections: number;
+  /**
+   * Most of them from one address, of IPv6 from one network of 64 bits; connections to unix sockets have none. Absent: as many
+   * as there may be.
+   */
+  readonly maxPerAddress?: number | undefined;
+  /** Hears of connections that were turned away. */
+  readonly onTurnedAway: (protocol: Protocol, why: TurnedAway, details: TurnedAwayDetails) => void;
+  /** For ports. A unix socket has none: who may open the file may come in. */
+  readonly tls?: Tls | undefined;
+  /** How long agreeing on TLS may take. Absent: 10 s. */
+  readonly handshakeWithinMs?: number | undefined;
+  /** Whether paths of sockets are somebody else's to clear, as when several processes share them. */
+  readonly sharesPaths?: boolean | undefined;
+}
+
+/** For logs; nothing in here is secret. */
+export interface TurnedAwayDetails {
+  readonly address?: string | undefined;
+  readonly reason?: string | undefined;
+}
+
+/** Listens for one transport: ports and unix sockets, bounded in number. */
+export interface Door {
+  /** Starts listening; resolves with where: `127.0.0.1:8080`, `[::1]:8080`, `unix:/run/sluice.sock`. */
+  listen(): Promise<readonly string[]>;
+  /**
+   * Stops listening, and removes paths of sockets. Connections that are open stay so; those that have not agreed on TLS yet
+   * are closed.
+   */
+  close(): Promise<void>;
+  readonly connections: number;
+}
+
+/** Why a door cannot listen. */
+export class ListenError extends Error {
+  override readonly name = "ListenError";
+  readonly protocol: Protocol;
+  readonly endpoint: Endpoint;
+  readonly code: string;
+
+  constructor(protocol: Protocol, endpoint: Endpoint, cause: unknown) {
+    const { message, code = "" } = cause as NodeJS.ErrnoException;
+    super(message, { cause });
+    this.protocol = protocol;
+    this.endpoint = endpoint;
+    this.code = cause instanceof SocketPathError ? "path" : code;
+  }
+}
+
+/** A connection that has not agreed on TLS yet, and why it will not, once that is known. */
+interface Unproven {
+  readonly socket: Socket;
+  reason: string | undefined;
+}
+
+const tooSlow = "ERR_TLS_HANDSHAKE_TIMEOUT";
+
+/** What is spoken inside of TLS, for clients that ask. Redis clients do not. */
+const alpn: Readonly<Record<Protocol, readonly string[] | undefined>> = {
+  http: ["http/1.1"],
+  grpc: ["h2"],
+  resp: undefined,
+  admin: ["http/1.1"],
+};
+
+/** Owner and group may connect. */
+const socketMode = 0o660;
+
+export function createDoor(options: DoorOptions): Door {
+  const { protocol, endpoints, transport, maxConnections, onTurnedAway, tls, handshakeWithinMs = 10_000 } = options;
+  const perAddress = new AddressCount(options.maxPerAddress ?? maxConnections);
+  const servers: Server[] = [];
+  /** Connections that have not agreed on TLS yet, by who is at their ends. */
+  const unproven = new Map<string, Unproven>();
+  let connections = 0;
+  let closed = false;
+  let forgetTls: (() => void) | undefined;
+
+  function admit(socket: Socket): boolean {
+    const { remoteAddress: address } = socket;
+    const why =
+      connections >= maxConnections ? "too_many" : perAddress.isFull(address) ? "too_many_of_address" : undefined;
+    if (why !== undefined || closed) {
+      if (why !== undefined && !closed) onTurnedAway(protocol, why, { address });
+      socket.destroy();
+      return false;
+    }
+    connections += 1;
+    const leave = perAddress.enter(address);
+    socket.once("close", () => {
+      connections -= 1;
+      leave();
+    });
+    // Until the transport has taken over, nobody else hears of a connection that is reset.
+    socket.on("error", ignore);
+    return true;
+  }
+
+  function enter(socket: Socket): void {
+    if (admit(socket)) transport.accept(socket);
+  }
+
+  function enterSecurely(secure: TlsServer, socket: Socket): void {
+    if (!admit(socket)) return;
+    const ends = endsOf(socket);
+    const entry: Unproven = { socket, reason: undefined };
+    const address = socket.remoteAddress;
+    unproven.set(ends, entry);
+    socket.once("close", () => {
+      if (unproven.get(ends) !== entry) return;
+      unproven.delete(ends);
+      // Who connects and leaves without a word, as probes of load balancers do, did not fail at TLS.
+      const silent = socket.bytesRead === 0 && entry.reason !== tooSlow;
+      if (!(silent || closed)) onTurnedAway(protocol, "tls", { address, reason: entry.reason });
+    });
+    secure.emit("connection", socket);
+  }
+
+  function createSecure({ options: tlsOptions, clientNames, onChange }: Tls): TlsServer {
+    const secure = createTlsServer({
+      ...tlsOptions,
+      handshakeTimeout: handshakeWithinMs,
+      ...(alpn[protocol] === undefined ? undefined : { ALPNProtocols: [...alpn[protocol]] }),
+    });
+    secure.on("secureConnection", (socket: TLSSocket) => {
+      socket.on("error", ignore);
+      if (!unproven.delete(endsOf(socket)) || closed) {
+        socket.destroy();
+        return;
+      }
+      const why = tlsOptions.requestCert === true ? whyUnwelcome(socket, clientNames) : undefined;
+      if (why === undefined) {
+        transport.accept(socket);
+        return;
+      }
+      onTurnedAway(protocol, why, { address: socket.remoteAddress, reason: namesIn(socket) });
+      socket.destroy();
+    });
+    secure.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+      const entry = unproven.get(endsOf(socket));
+      if (entry !== undefined) entry.reason ??= error.code ?? error.message;
+      socket.destroy();
+    });
+    forgetTls = onChange((context) => secure.setSecureContext(context));
+    return secure;
+  }
+
+  async function open(endpoint: Endpoint, secure: TlsServer | undefined): Promise<string> {
+    try {
+      if (endpoint.kind === "socket" && options.sharesPaths !== true) await clearSocketPath(endpoint.path);
+      const take =
+        secure !== undefined && endpoint.kind === "port" ? (socket: Socket) => enterSecurely(secure, socket) : enter;
+      const server = createServer({ noDelay: true }, take);
+      servers.push(server);
+      await listenOn(server, endpoint);
+      // Accepting can fail, for want of file descriptors for instance; the next one may not.
+      server.on("error", ignore);
+      return renderAddress(server.address()!);
+    } catch (error) {
+      throw new ListenError(protocol, endpoint, error);
+    }
+  }
+
+  async function close(): Promise<void> {
+    closed = true;
+    forgetTls?.();
+    // Not waited for: a server is closed only when its last connection is.
+    for (const server of servers.splice(0)) server.close();
+    for (const { socket } of unproven.values()) socket.destroy();
+  }
+
+  return {
+    async listen(): Promise<readonly string[]> {
+      const addresses: string[] = [];
+      const secure = tls === undefined ? undefined : createSecure(tls);
+      try {
+        for (const endpoint of endpoints) addresses.push(await open(endpoint, secure));
+      } catch (error) {
+        await close();
+        throw error;
+      }
+      return addresses;
+    },
+    close,
+    get connections(): number {
+      return connections;
+    },
+  };
+}
+
+function ignore(): void {}
+
+/** Who is at both ends: no two open connections have this in common. */
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
+
+/** OpenSSL has let the client in; this asks once more, and for its names. */
+function whyUnwelcome(socket: TLSSocket, clientNames: Tls["clientNames"]): TurnedAway | undefined {
+  const certificate = socket.getPeerX509Certificate();
+  if (!socket.authorized || certificate === undefined) return "tls";
+  return clientNames === undefined || clientNames.admits(certificate) ? undefined : "client_name";
+}
+
+const maxNamesLogged = 500;
+
+function namesIn(socket: TLSSocket): string {
+  return (socket.getPeerX509Certificate()?.subjectAltName ?? "no names").slice(0, maxNamesLogged);
+}
+
+function listenOn(server: Server, endpoint: Endpoint): Promise<void> {
+  return new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    const ready = (): void => {
+      server.off("error", reject);
+      try {
+        if (endpoint.kind === "socket") chmodSync(endpoint.path, socketMode);
+        resolve();
+      } catch (error) {
+        reject(error);
+      }
+    };
+    if (endpoint.kind === "port") {
+      server.listen({ host: endpoint.host, port: endpoint.port }, ready);
+      return;
+    }
+    // The file is made within this call, and is never open to others, not even for a moment.
+    const umask = isMainThread ? process.umask(0o777 & ~socketMode) : undefined;
+    try {
+      // By its name: a mere text such as `8080` would be a port, on every address.
+      server.listen({ path: endpoint.path }, ready);
+    } finally {
+      if (umask !== undefined) process.umask(umask);
+    }
+  });
+}
+
+function renderAddress(address: AddressInfo | string): string {
+  if (typeof address === "string") return `unix:${address}`;
+  return `${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}`;
+}

@@ -1,0 +1,157 @@
+import type { ServerDuplexStream, ServerWritableStream, StatusObject } from "@grpc/grpc-js";
+import {
+  type GrpcMethod,
+  type GrpcService,
+  grpcService,
+  type RequestOf,
+  type ResponseOf,
+  type ServiceDefinition,
+} from "@sluice/protocol";
+import type { CheckRequest } from "sluice";
+import type { Caller } from "../../access/access.ts";
+import type { OwnLimits } from "../../access/limit-own-api.ts";
+import type { Permission } from "../../access/roles.ts";
+import type { Service } from "../../service/service.ts";
+import type { HealthFeed } from "./health.ts";
+import type { StreamShares } from "./stream-shares.ts";
+
+/** What handlers may ask. */
+export interface GrpcContext extends Service {
+  /** Aborted when the server stops: streams that would go on for ever end themselves. */
+  readonly draining: AbortSignal;
+  /** How far streams are read ahead of their decisions. */
+  readonly shares: StreamShares;
+  readonly health: HealthFeed;
+  /** Sluice's limits on those methods that change or tell what is stored. */
+  readonly ownLimits: OwnLimits;
+  /** Whether Envoy is given headers to add to its answers. */
+  readonly envoyHeaders?: boolean | undefined;
+  /** Whether the metadata `x-idempotency-key` gives a check its id if the message has none. Absent: no. */
+  readonly idempotencyHeader?: boolean | undefined;
+}
+
+/** Who calls, and how long they wait. */
+export interface CallInfo {
+  readonly caller: Caller;
+  /** The peer's address; empty where it has none. */
+  readonly from: string;
+  /**
+   * What is left of the caller's patience at this moment, for `CheckRequest.deadlineMs`. Undefined where it has no end;
+   * throws `DeadlineOver` where nothing is left.
+   */
+  readonly deadlineMs: number | undefined;
+  /** The id that the call's metadata gives a check whose message has none. Empty: none. */
+  readonly metadataId: Pick<CheckRequest, "id" | "idTtlMs">;
+  /** Adds metadata to the answer, once and before it is sent. */
+  announce(metadata: Readonly<Record<string, string>>): void;
+}
+
+/** The same of a stream, which may outlast the caller's token. */
+export interface StreamCallInfo extends CallInfo {
+  /** Throws where the caller may not ask any more. */
+  admitAgain(): void;
+}
+
+/** Request → answer. What it throws becomes a status. */
+export type UnaryHandler<Req, Res> = (request: Req, context: GrpcContext, call: CallInfo) => Res | Promise<Res>;
+
+/** One request, many answers. It ends the stream itself. */
+export type WatchHandler<Req, Res> = (
+  request: Req,
+  stream: ServerWritableStream<Uint8Array, Uint8Array>,
+  codec: StreamCodec<Req, Res>,
+  context: GrpcContext,
+  call: StreamCallInfo,
+) => void;
+
+/** Many requests, many answers. It ends the stream itself. */
+export type StreamHandler<Req, Res> = (
+  stream: ServerDuplexStream<Uint8Array, Uint8Array>,
+  codec: StreamCodec<Req, Res>,
+  context: GrpcContext,
+  call: StreamCallInfo,
+) => void;
+
+/** Streams carry bytes: what waits in one takes no more room than it has on the wire. */
+export interface StreamCodec<Req, Res> {
+  /** Throws `invalid_request` where the bytes are no such message. */
+  read(bytes: Uint8Array): Req;
+  write(message: Res): Uint8Array;
+  /** An error as what the stream ends with; one of ours is logged. */
+  tell(error: unknown): StatusObject;
+}
+
+/** How a method is known to the control plane. */
+export interface MethodAudit {
+  /** `policy.put`; the part before the dot is what it is done to. */
+  readonly action: string;
+  /** What it counts as among those calls of a token that Sluice limits. Absent: it is not limited. */
+  readonly access?: "read" | "write" | undefined;
+}
+
+/** A row of the method table. */
+export type Method = {
+  readonly definition: GrpcMethod<unknown, unknown>;
+  readonly needs: Permission | "nothing";
+  /** Set where refusals are in the audit. */
+  readonly audit?: MethodAudit | undefined;
+} & (
+  | { readonly kind: "unary"; readonly handle: UnaryHandler<unknown, unknown> }
+  | { readonly kind: "watch"; readonly handle: WatchHandler<unknown, unknown> }
+  | { readonly kind: "stream"; readonly handle: StreamHandler<unknown, unknown> }
+);
+
+export function unary<D extends ServiceDefinition, M extends keyof D["methods"]>(
+  service: D,
+  method: M,
+  needs: Method["needs"],
+  handle: UnaryHandler<RequestOf<D, M>, ResponseOf<D, M>>,
+  audit?: MethodAudit,
+): Method {
+  return {
+    definition: definitionOf(service, method),
+    needs,
+    audit,
+    kind: "unary",
+    handle: handle as UnaryHandler<unknown, unknown>,
+  };
+}
+
+export function watch<D extends ServiceDefinition, M extends keyof D["methods"]>(
+  service: D,
+  method: M,
+  needs: Method["needs"],
+  handle: WatchHandler<RequestOf<D, M>, ResponseOf<D, M>>,
+  audit?: MethodAudit,
+): Method {
+  return {
+    definition: definitionOf(service, method),
+    needs,
+    audit,
+    kind: "watch",
+    handle: handle as WatchHandler<unknown, unknown>,
+  };
+}
+
+export function stream<D extends ServiceDefinition, M extends keyof D["methods"]>(
+  service: D,
+  method: M,
+  needs: Method["needs"],
+  handle: StreamHandler<RequestOf<D, M>, ResponseOf<D, M>>,
+): Method {
+  return {
+    definition: definitionOf(service, method),
+    needs,
+    kind: "stream",
+    handle: handle as StreamHandler<unknown, unknown>,
+  };
+}
+
+function definitionOf<D extends ServiceDefinition, M extends keyof D["methods"]>(
+  service: D,
+  method: M,
+): GrpcMethod<unknown, unknown> {
+  const methods: GrpcService<D> = grpcService(service);
+  // The handlers beside it are of the same types: the three functions above see to it.
+  return methods[method] as GrpcMethod<unknown, unknown>;
+}

@@ -1,0 +1,230 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Protocol } from "../../../protocol.ts";
+import type { HeldBytes, Holding } from "../held-bytes.ts";
+import type { Turns } from "../turns.ts";
+import { answerClientError, behindUpgrade, type ClientError } from "./client-errors.ts";
+
+/** Answers one request. */
+export type AnswerRequest = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** What all connections of a server have in common. */
+export interface ConnectionShared {
+  readonly protocol: Protocol;
+  readonly answer: AnswerRequest;
+  readonly turns: Turns;
+  readonly held: HeldBytes;
+  /** How long a client may leave an answer unread, beside the time that its length is worth. */
+  readonly unreadMs: number;
+  readonly onAnswered: (connection: Connection) => void;
+}
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/**
+ * So much is parsed at a time. Node's parser makes requests of all that it is handed, without a pause: of the 64 KiB that one read
+ * may bring, more than three thousand. Of this much it makes 56 at most, in less than a millisecond.
+ */
+const pieceBytes = 1024;
+
+/** What a request that waits behind another is worth, with everything that Node makes of it. */
+const bytesPerRequest = 4_096;
+
+/** A client that reads more slowly than this, after its `unreadMs`, is not waited for. */
+const minReadBytesPerMs = 64;
+
+/**
+ * One client. Requests are answered one after the other, the next when the client's side has taken the answer before it, and
+ * nothing is parsed meanwhile: what a client sends ahead waits in the socket, and then in the kernel, until the client itself has
+ * to stop sending.
+ */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #parse: (piece: Buffer) => void;
+  readonly #shared: ConnectionShared;
+  readonly #holding: Holding;
+  #current: ServerResponse | undefined;
+  /** Requests of the same piece that wait for the current one. */
+  readonly #queue: Exchange[] = [];
+  /** The request that was parsed last. */
+  #latest: IncomingMessage | undefined;
+  /** Bytes of a request that has not arrived whole. */
+  #partialBytes = 0;
+  /** Whether something was received that is not parsed yet. */
+  #isPaused = false;
+  #waitsForTurn = false;
+  #failure: ClientError | undefined;
+  #unreadSinceMs = Number.POSITIVE_INFINITY;
+  /** Bytes of the answer when it was first found unread. */
+  #unreadBytes = 0;
+
+  /** Takes over from Node what it does with received bytes. */
+  constructor(socket: Socket, shared: ConnectionShared) {
+    this.#socket = socket;
+    this.#shared = shared;
+    this.#holding = shared.held.hold(shared.protocol, () => socket.destroy());
+    const [parse] = socket.listeners("data") as ((piece: Buffer) => void)[];
+    this.#parse = parse!;
+    socket.removeListener("data", parse!);
+    socket.on("data", (chunk: Buffer) => this.#receive(chunk));
+    socket.once("close", () => {
+      this.#queue.length = 0;
+      this.#holding.bytes = 0;
+    });
+  }
+
+  /** Whether nothing waits to be answered. */
+  get isIdle(): boolean {
+    return this.#current === undefined && this.#queue.length === 0 && !this.#isPaused;
+  }
+
+  /** Answers a request that was parsed, or keeps it until those before it are answered. */
+  take(request: IncomingMessage, response: ServerResponse): void {
+    this.#latest = request;
+    response.on("close", this.#onClose);
+    if (this.#current !== undefined) {
+      this.#queue.push({ request, response });
+      return;
+    }
+    this.#current = response;
+    this.#shared.answer(request, response);
+  }
+
+  /** Answers what is no request, after the requests before it: otherwise it would be taken for the answer to one of them. */
+  fail(error: ClientError): void {
+    this.#failure = error;
+    // Its rest will not come.
+    if (this.#queue.at(-1)?.request.complete === false) this.#queue.pop();
+    if (this.#socket.destroyed || this.#current === undefined || !this.#current.req.complete)
+      answerClientError(error, this.#socket);
+  }
+
+  /** Counts what an answer left unsent. */
+  onSent(): void {
+    if (this.#socket.writableLength > 0) this.#measure();
+  }
+
+  closeIfIdle(): void {
+    // Answers that are written are still sent.
+    if (this.isIdle) this.#socket.destroySoon();
+  }
+
+  /** Closes the connection if its client leaves an answer unread, or reads it too slowly. Asked now and then. */
+  closeIfUnread(nowMs: number): void {
+    const { writableLength } = this.#socket;
+    if (writableLength === 0) this.#unreadSinceMs = Number.POSITIVE_INFINITY;
+    else if (this.#unreadSinceMs === Number.POSITIVE_INFINITY) {
+      this.#unreadSinceMs = nowMs;
+      this.#unreadBytes = writableLength;
+    } else if (nowMs - this.#unreadSinceMs > this.#shared.unreadMs + this.#unreadBytes / minReadBytesPerMs)
+      this.#socket.destroy();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  /** Whether what is received may be parsed: nothing is ahead of it, but the request that it belongs to. */
+  get #mayParse(): boolean {
+    if (this.#waitsForTurn || this.#failure !== undefined || this.#socket.destroyed) return false;
+    return this.#current === undefined || (this.#queue.length === 0 && !this.#latest!.complete);
+  }
+
+  #receive(chunk: Buffer): void {
+    const { turns } = this.#shared;
+    let at = 0;
+    while (at < chunk.length && this.#mayParse) {
+      // What fits into a piece is an ordinary request, and has priority over what comes in many of them.
+      if (chunk.length > pieceBytes && !turns.mayGoOn()) {
+        this.#wait();
+        break;
+      }
+      const piece = chunk.length <= pieceBytes ? chunk : chunk.subarray(at, at + pieceBytes);
+      at += piece.length;
+      this.#parsePiece(piece);
+      // Node drops what follows such a request in the same piece, and would take the middle of the next one for its beginning.
+      if (at < chunk.length && this.#latest?.complete === true && this.#latest.headers.upgrade !== undefined)
+        this.fail({ code: behindUpgrade });
+    }
+    if (this.#socket.destroyed) return;
+    // What follows a failure is read and dropped: closing a connection with bytes unread may reach the client before the answer.
+    const isLeft = at < chunk.length && this.#failure === undefined;
+    if (isLeft || this.#queue.length > 0) {
+      this.#isPaused = true;
+      this.#socket.pause();
+      if (isLeft) this.#socket.unshift(chunk.subarray(at));
+    }
+    if (this.#isPaused || this.#partialBytes > 0 || this.#holding.bytes > 0) this.#measure();
+  }
+
+  #parsePiece(piece: Buffer): void {
+    const before = this.#latest;
+    const wasWhole = before === undefined || before.complete;
+    this.#parse(piece);
+    const latest = this.#latest;
+    if (latest !== undefined && !latest.complete) this.#partialBytes += piece.length;
+    else if (latest !== before || !wasWhole) this.#partialBytes = 0;
+    // Headers of the next request.
+    else this.#partialBytes += piece.length;
+  }
+
+  /** A response is over: sent, or given up. */
+  readonly #onClose = (): void => {
+    this.#current = undefined;
+    this.#unreadSinceMs = Number.POSITIVE_INFINITY;
+    this.#shared.onAnswered(this);
+    if (this.#isPaused || this.#failure !== undefined) {
+      if (this.#shared.turns.mayGoOn()) this.#goOn();
+      else this.#wait();
+    } else if (this.#holding.bytes > 0) this.#measure();
+  };
+
+  #wait(): void {
+    if (this.#waitsForTurn) return;
+    this.#waitsForTurn = true;
+    this.#shared.turns.later(() => {
+      this.#waitsForTurn = false;
+      this.#goOn();
+    });
+  }
+
+  /** Answers the request that waits, or parses on. */
+  #goOn(): void {
+    if (this.#socket.destroyed) return;
+    const next = this.#current === undefined ? this.#queue.shift() : undefined;
+    if (next !== undefined) {
+      this.#current = next.response;
+      this.#shared.answer(next.request, next.response);
+    } else if (this.#failure !== undefined && this.#current === undefined) {
+      answerClientError(this.#failure, this.#socket);
+      this.#socket.resume();
+    }
+    this.#parseOn();
+    this.#measure();
+  }
+
+  /** Parses what waits in the socket, a piece in each step. */
+  #parseOn(): void {
+    const socket = this.#socket;
+    while (this.#isPaused && this.#mayParse) {
+      const { readableLength } = socket;
+      if (readableLength === 0) {
+        this.#isPaused = false;
+        socket.resume();
+        return;
+      }
+      // The socket hands it to `#receive`.
+      socket.read(Math.min(pieceBytes, readableLength));
+      if (this.#mayParse && !this.#shared.turns.mayGoOn()) this.#wait();
+    }
+  }
+
+  #measure(): void {
+    const { readableLength, writableLength, destroyed } = this.#socket;
+    if (destroyed) return;
+    this.#holding.bytes = readableLength + writableLength + this.#partialBytes + this.#queue.length * bytesPerRequest;
+  }
+}

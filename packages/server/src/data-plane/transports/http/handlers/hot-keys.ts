@@ -1,0 +1,19 @@
+import { mergeHotKeys } from "../../../../observe/hot-keys/merge-hot-keys.ts";
+import { createHideSubject } from "../../../../observe/telemetry/hide-subjects.ts";
+import type { Handler, HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
+import { hotKeysBody, hotKeysQuery } from "../hot-keys-body.ts";
+import { readQuery } from "../read-query.ts";
+
+/**
+ * GET /v1/hot-keys: which counters are asked for most on this server, with all its workers. Subjects may be addresses, or keys that
+ * open something: who asks without a token sees their hashes.
+ */
+export function createHotKeys(): Handler {
+  const hide = createHideSubject();
+  return async ({ url, caller }: HttpRequest, { hotKeys }: HttpContext): Promise<HttpResponse> => {
+    const wish = readQuery(hotKeysQuery, url);
+    const merged = mergeHotKeys(await hotKeys(), wish);
+    const hashed = caller.role === undefined;
+    return { status: 200, body: { ...hotKeysBody(merged, hashed ? hide : undefined), hashed } };
+  };
+}

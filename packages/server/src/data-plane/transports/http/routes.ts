@@ -1,0 +1,223 @@
+import { rateLimitRequestShape } from "../envoy/rate-limit-json.ts";
+import { authorizeParameters } from "./authorize-request.ts";
+import { batchShape, chargeShape, checkShape, resetShape } from "./check-body.ts";
+import type { HttpContext } from "./exchange.ts";
+import { authorize } from "./handlers/authorize.ts";
+import { charge } from "./handlers/charge.ts";
+import { check } from "./handlers/check.ts";
+import { explain } from "./handlers/explain.ts";
+import { giveBack, giveBackShape } from "./handlers/give-back.ts";
+import { createHotKeys } from "./handlers/hot-keys.ts";
+import { json } from "./handlers/json.ts";
+import { lease, leaseShape } from "./handlers/lease.ts";
+import { createListPolicies } from "./handlers/list-policies.ts";
+import { livez } from "./handlers/livez.ts";
+import { metrics } from "./handlers/metrics.ts";
+import { openApi } from "./handlers/open-api.ts";
+import { readyz, strictQuery } from "./handlers/readyz.ts";
+import { reset } from "./handlers/reset.ts";
+import { status } from "./handlers/status.ts";
+import { hotKeysQuery } from "./hot-keys-body.ts";
+import { maxBatchBodyBytes } from "./json-body.ts";
+import type { OpenApiOptions } from "./render-open-api.ts";
+import type { Route } from "./route.ts";
+
+export const countersAway: string = "Denied because the counters are away and the policy fails closed";
+
+export const idempotencyHeader: Readonly<Record<string, string>> = {
+  "X-Idempotency-Key": "The id of a check that has none, if the server is configured to trust this header",
+};
+
+/** The native API, in the order of its documentation, without its description. */
+export const nativeRoutes: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v1/check",
+    summary: "Decide one check, or a batch of up to 1 000 in order",
+    handle: check,
+    needs: "check",
+    bodies: [checkShape, batchShape],
+    headers: idempotencyHeader,
+    maxBodyBytes: maxBatchBodyBytes,
+    answers: {
+      200: {
+        description: "Allowed; or a batch's answers",
+        content: ["Decision", "BatchAnswer"],
+        rateLimitHeaders: true,
+      },
+      429: { description: "Denied", content: ["Denial"], rateLimitHeaders: true },
+      503: { description: countersAway, content: ["Denial"], rateLimitHeaders: true },
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/charge",
+    summary: "Take what a request turned out to cost, without asking; a cost below 0 gives back",
+    handle: charge,
+    needs: "check",
+    bodies: [chargeShape],
+    answers: { 204: { description: "Charged", content: "nothing" } },
+  },
+  {
+    method: "POST",
+    path: "/v1/give-back",
+    summary: "Undo what a check took, by its receipt",
+    handle: giveBack,
+    needs: "check",
+    bodies: [giveBackShape],
+    answers: { 200: { description: "Whether anything was given back", content: ["GivenBack"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/lease",
+    summary: "Take so much at once, to be decided by elsewhere; renew that, and give back what is left of it",
+    handle: lease,
+    needs: "check",
+    bodies: [leaseShape],
+    answers: { 200: { description: "What is granted, and how long that is good for", content: ["GivenLease"] } },
+  },
+  {
+    method: "POST",
+    path: "/v1/reset",
+    summary: "Forget the counters that a check like this would be counted in",
+    handle: reset,
+    needs: "operate",
+    bodies: [resetShape],
+    answers: {
+      200: {
+        description: "Which counters were forgotten; none where no limit counts such a check",
+        content: ["Reset"],
+      },
+    },
+  },
+  {
+    method: "GET",
+    // A gateway may ask by the method of the request that it asks about.
+    alsoMethods: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
+    path: "/v1/authorize",
+    summary: "Tell a gateway whether a request of its own may pass, by the headers of a sub-request",
+    handle: authorize,
+    needs: "check",
+    query: authorizeParameters,
+    headers: {
+      "X-Original-URI": "The path that is asked for, with or without its query: dimension endpoint",
+      "X-Forwarded-Uri": "The same, where X-Original-URI is not there",
+      "X-Original-Method": "By which method: dimension method",
+      "X-Forwarded-Method": "The same, where X-Original-Method is not there",
+      "X-Real-IP": "Whose request it is: dimension ip",
+      "X-Forwarded-For": "The same by its last address, where X-Real-IP is not there",
+    },
+    answers: {
+      204: { description: "It may", content: "nothing", rateLimitHeaders: true },
+      403: {
+        description: "It may not, and the sub-request asked for deny=403",
+        content: ["Denial", "Error"],
+        rateLimitHeaders: true,
+        headers: { "X-Sluice-Status": "The status without deny=403: 429, 503 or 400" },
+      },
+      429: { description: "Denied", content: ["Denial"], rateLimitHeaders: true },
+      503: { description: countersAway, content: ["Denial"], rateLimitHeaders: true },
+    },
+  },
+  {
+    method: "POST",
+    path: "/v1/explain",
+    summary: "Tell how the answer to a check would come about, taking nothing",
+    handle: explain,
+    needs: "read",
+    bodies: [checkShape],
+    answers: {
+      200: { description: "As JSON; as prose where text/plain is accepted", content: ["Explanation"], alsoText: true },
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/policies",
+    summary: "List the policies in force",
+    handle: createListPolicies(),
+    needs: "read",
+    answers: { 200: { description: "In the words of a policy file", content: ["Policies"] } },
+  },
+  {
+    method: "POST",
+    path: "/json",
+    summary: "Decide in the words of Envoy's rate limit service: domain, descriptors",
+    handle: json,
+    needs: "check",
+    bodies: [rateLimitRequestShape],
+    // Envoy's own server does not look at the content type, so its clients need not send one.
+    bodyTypes: "untyped",
+    maxBodyBytes: maxBatchBodyBytes,
+    answers: {
+      200: { description: "Overall OK", content: ["EnvoyAnswer"] },
+      429: { description: "Overall OVER_LIMIT", content: ["EnvoyAnswer"] },
+    },
+  },
+  {
+    method: "GET",
+    path: "/livez",
+    summary: "Whether the process answers",
+    handle: livez,
+    needs: "nothing",
+    answers: { 200: { description: "It does", content: ["Live"] } },
+  },
+  {
+    method: "GET",
+    path: "/readyz",
+    summary: "Whether requests should be sent here",
+    handle: readyz,
+    needs: "nothing",
+    query: strictQuery,
+    answers: {
+      200: { description: "Yes", content: ["Ready"] },
+      503: {
+        description: "No: the server is stopping, or with `strict` its counters cannot be reached",
+        content: ["Ready"],
+      },
+    },
+  },
+  {
+    method: "GET",
+    path: "/v1/status",
+    summary: "How this server stands: policies, counters, queue, connections",
+    handle: status,
+    needs: "read",
+    answers: { 200: { description: "As it is now", content: ["Status"] } },
+  },
+  {
+    method: "GET",
+    path: "/v1/hot-keys",
+    summary: "Which counters are asked for most on this server, or denied most",
+    handle: createHotKeys(),
+    needs: "read",
+    query: { by: hotKeysQuery.by.schema, count: hotKeysQuery.count.schema },
+    answers: { 200: { description: "The hottest first", content: ["HotKeysHere"] } },
+  },
+  {
+    method: "GET",
+    path: "/metrics",
+    summary: "Metrics for Prometheus",
+    handle: metrics,
+    needs: "read",
+    answers: { 200: { description: "In Prometheus' text format", content: "text/plain" } },
+  },
+];
+
+/** Routes, and one that describes them all and itself. */
+export function withDescription(
+  described: readonly Route<HttpContext, string>[],
+  api: OpenApiOptions,
+): readonly Route<HttpContext, string>[] {
+  const routes: readonly Route<HttpContext, string>[] = [
+    ...described,
+    {
+      method: "GET",
+      path: "/openapi.json",
+      summary: "This description",
+      handle: openApi(() => routes, api),
+      needs: "nothing",
+      answers: { 200: { description: "OpenAPI 3.1", content: "application/json" } },
+    },
+  ];
+  return routes;
+}

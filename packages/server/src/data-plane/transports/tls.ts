@@ -1,0 +1,102 @@
+import { constants } from "node:crypto";
+import type { SecureContextOptions, TlsOptions } from "node:tls";
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import { type FollowedFiles, followFiles } from "../../settings/follow-files.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { type ClientNames, parseClientNames } from "./tls-client-names.ts";
+import { readTlsFiles, type TlsFiles } from "./tls-files.ts";
+
+/** What doors need for TLS. Certificates change while it runs. */
+export interface Tls {
+  /** For a server that is made now. */
+  readonly options: TlsOptions;
+  /** Undefined: whoever is vouched for, or everybody where certificates of clients are not asked for. */
+  readonly clientNames: ClientNames | undefined;
+  /** Hears of certificates for new connections. Returns how to stop that. */
+  onChange(listener: (context: SecureContextOptions) => void): () => void;
+  /** Reads the files again now. */
+  reload(): Promise<void>;
+  close(): void;
+}
+
+export interface TlsSources {
+  readonly settings: Settings;
+  readonly log: Logger;
+  /** How often to look for changed files. */
+  readonly pollMs?: number | undefined;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+const warnAheadMs = 14 * dayMs;
+
+/** Undefined where settings name no certificate. Throws a `SettingError` where one cannot be used. */
+export async function createTls({ settings, log, pollMs }: TlsSources): Promise<Tls | undefined> {
+  const { tlsCert, tlsKey, tlsClientCa, tlsClientNames } = settings;
+  if (tlsCert === undefined || tlsKey === undefined) return undefined;
+  const clientNames = tlsClientNames.length === 0 ? undefined : parseClientNames(tlsClientNames);
+  const listeners = new Set<(context: SecureContextOptions) => void>();
+  const paths = [tlsCert, tlsKey, ...(tlsClientCa === undefined ? [] : [tlsClientCa])];
+  const files: FollowedFiles<TlsFiles> = await followFiles({
+    paths,
+    pollMs,
+    load: () => readTlsFiles(settings),
+    onChange(loaded): void {
+      const changed =
+        loaded.cert !== current.cert || loaded.key !== current.key || loaded.clientCa !== current.clientCa;
+      if (!changed) return;
+      current = loaded;
+      const context = contextOf(loaded);
+      for (const listener of listeners) listener(context);
+      log.info({ certificate: tlsCert, validTo: loaded.validTo.toISOString() }, "certificates were read again");
+      warnOfEnd(loaded);
+    },
+    onRefused: (error) =>
+      log.error(
+        { certificate: tlsCert, reason: error instanceof Error ? error.message : String(error) },
+        "changed certificates cannot be used; the last good ones stay",
+      ),
+  });
+  let current: TlsFiles = files.first;
+  warnOfEnd(current);
+  const watch = setInterval(() => warnOfEnd(current), dayMs).unref();
+
+  function warnOfEnd({ validTo }: TlsFiles): void {
+    const leftMs = validTo.getTime() - Date.now();
+    const fields = { certificate: tlsCert, validTo: validTo.toISOString() };
+    if (leftMs <= 0) log.warn(fields, "the certificate has expired; clients will refuse it");
+    else if (leftMs < warnAheadMs) log.warn(fields, "the certificate expires soon");
+  }
+
+  return {
+    get options(): TlsOptions {
+      return { ...contextOf(current), requestCert: tlsClientCa !== undefined, rejectUnauthorized: true };
+    },
+    clientNames,
+    onChange(listener): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    reload: () => files.reload(),
+    close(): void {
+      clearInterval(watch);
+      files.close();
+    },
+  };
+}
+
+function contextOf({ cert, key, clientCa }: TlsFiles): SecureContextOptions {
+  return {
+    cert,
+    key,
+    minVersion: "TLSv1.2",
+    honorCipherOrder: true,
+    ...(clientCa === undefined
+      ? undefined
+      : {
+          ca: clientCa,
+          // A client shows its certificate on every connection: a session that is resumed is believed without one, by what
+          // was so when it began.
+          secureOptions: constants.SSL_OP_NO_TICKET,
+        }),
+  };
+}

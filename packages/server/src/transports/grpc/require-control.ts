@@ -1,9 +1,0 @@
-import { SluiceError } from "sluice";
-import type { ControlPlane } from "../../control/control-plane.ts";
-import type { GrpcContext } from "./method.ts";
-
-/** The control plane. Throws `not_found`, which is UNIMPLEMENTED, on a server that keeps no policies. */
-export function requireControl({ control }: Pick<GrpcContext, "control">): ControlPlane {
-  if (control !== undefined) return control;
-  throw new SluiceError("not_found", "this server keeps no policies; start it with --store, or ask one that does");
-}
