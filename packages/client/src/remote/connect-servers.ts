@@ -8,9 +8,10 @@ import {
   type StoreUnavailableReason,
   validateRequest,
 } from "sluice";
-import { checkNames, checkOptions, invalidOption, type OptionNames } from "../check-options.ts";
+import { aFunction, anObject, checkOptions, type OptionForm, type OptionForms } from "sluice/store";
 import type { AnswerValue, Exchange, ExchangeEvents, Question } from "./exchange.ts";
 import { type AddressState, GuardedAddress } from "./guarded-address.ts";
+import { invalidRequest } from "./invalid-request.ts";
 import { checkLeaseOptions, RemoteLeases } from "./leases/remote-leases.ts";
 import type { Address } from "./parse-addresses.ts";
 import { parseDeadlineMs } from "./parse-deadline.ts";
@@ -135,7 +136,7 @@ export function connectServers(
       );
     },
     async give(receipt: Receipt): Promise<boolean> {
-      if (typeof receipt !== "string" || receipt === "") throw wrong("receipt", "must be a text");
+      if (typeof receipt !== "string" || receipt === "") throw invalidRequest("receipt", "must be a text");
       if (stopgap.issued(receipt)) return stopgap.give(receipt);
       return (await ask({ kind: "give", receipt }, refuse)) === true;
     },
@@ -165,16 +166,21 @@ const noLeases: RemoteStats["leases"] = {
   ...{ held: 0, units: 0, decided: 0, calls: 0, refused: 0, failed: 0, granted: 0, returned: 0, lost: 0 },
 };
 
-const optionNames: OptionNames<ConnectOptions> = {
-  whenUnavailable: true,
-  local: true,
-  deadline: true,
-  deadlineMs: true,
-  token: true,
-  tls: true,
-  maxWaiting: true,
-  leases: true,
-  onChange: true,
+const falseOrObject: OptionForm = {
+  holds: (value) => value === false || anObject.holds(value),
+  wanted: "false, or an object",
+};
+
+const connectForms: OptionForms<ConnectOptions> = {
+  whenUnavailable: undefined,
+  local: anObject,
+  deadline: undefined,
+  deadlineMs: undefined,
+  token: undefined,
+  tls: anObject,
+  maxWaiting: undefined,
+  leases: falseOrObject,
+  onChange: aFunction,
 };
 
 /** What it is called elsewhere. */
@@ -186,52 +192,51 @@ const foreign = {
   policies: 'policies are the server\'s; for an outage write whenUnavailable: "local", local: { policies }',
 };
 
-const tlsNames: OptionNames<TlsOptions> = { ca: true, cert: true, key: true, serverName: true };
+const tlsForms: OptionForms<TlsOptions> = { ca: undefined, cert: undefined, key: undefined, serverName: undefined };
 
 function checkConnectOptions(options: ConnectOptions, addresses: readonly Address[]): void {
-  checkOptions(options, { tls: "settings", onChange: "function", local: "settings", leases: "false or settings" });
-  checkNames("connect", options, optionNames, foreign);
+  checkOptions(options, connectForms, { name: "connect", code: "invalid_request", foreign });
   const { whenUnavailable, token, maxWaiting } = options;
   if (whenUnavailable !== undefined && typeof whenUnavailable !== "function" && !modes.includes(whenUnavailable))
-    throw invalidOption("whenUnavailable", "must be open, closed, local or a function");
+    throw invalidRequest("whenUnavailable", "must be open, closed, local or a function");
   // What is wrong with a token is told without the token.
   if (token !== undefined && (typeof token !== "string" || !/^[\x21-\x7e]+$/.test(token)))
-    throw invalidOption("token", "must be a text of visible ASCII characters");
+    throw invalidRequest("token", "must be a text of visible ASCII characters");
   if (options.leases) checkLeaseOptions(options.leases);
   if (options.tls !== undefined) checkTls(options.tls, addresses);
   if (maxWaiting !== undefined && !(Number.isInteger(maxWaiting) && maxWaiting >= 1))
-    throw invalidOption("maxWaiting", "must be a whole number from 1 on");
+    throw invalidRequest("maxWaiting", "must be a whole number from 1 on");
 }
 
 function checkTls(tls: TlsOptions, addresses: readonly Address[]): void {
-  checkNames("tls", tls, tlsNames);
-  if (!addresses.some((address) => address.tls)) throw invalidOption("tls", "is for grpcs:// and https:// addresses");
+  checkOptions(tls, tlsForms, { name: "tls", code: "invalid_request" });
+  if (!addresses.some((address) => address.tls)) throw invalidRequest("tls", "is for grpcs:// and https:// addresses");
   for (const name of ["ca", "cert", "key"] as const) {
     const pem: unknown = tls[name];
     if (pem === undefined || typeof pem === "string" || pem instanceof Uint8Array) continue;
-    throw invalidOption(`tls.${name}`, "must be PEM, as a text or as bytes");
+    throw invalidRequest(`tls.${name}`, "must be PEM, as a text or as bytes");
   }
-  if (tls.cert !== undefined && tls.key === undefined) throw invalidOption("tls.key", "must be given with tls.cert");
-  if (tls.key !== undefined && tls.cert === undefined) throw invalidOption("tls.cert", "must be given with tls.key");
+  if (tls.cert !== undefined && tls.key === undefined) throw invalidRequest("tls.key", "must be given with tls.cert");
+  if (tls.key !== undefined && tls.cert === undefined) throw invalidRequest("tls.cert", "must be given with tls.key");
   const { serverName } = tls;
   if (serverName !== undefined && (typeof serverName !== "string" || serverName === ""))
-    throw invalidOption("tls.serverName", "must be the name of a host");
+    throw invalidRequest("tls.serverName", "must be the name of a host");
 }
 
 /** One request that cannot be sent, or is larger than servers take, must not spoil those that travel with it. */
 function checkRequest(request: CheckRequest, costs: "asked" | "charged"): void {
   validateRequest(request, costs);
   if (request.limits !== undefined)
-    throw wrong("limits", "are for a limiter in this process; a server decides by its policies");
+    throw invalidRequest("limits", "are for a limiter in this process; a server decides by its policies");
   const { dimensions, domain = "", policies } = request;
-  if (domain.length > maxNameLength) throw wrong("domain", `must have at most ${maxNameLength} characters`);
+  if (domain.length > maxNameLength) throw invalidRequest("domain", `must have at most ${maxNameLength} characters`);
   if (policies?.some((id) => id.length > maxPolicyLength))
-    throw wrong("policies", `must have at most ${maxPolicyLength} characters each`);
+    throw invalidRequest("policies", `must have at most ${maxPolicyLength} characters each`);
   let count = 0;
   for (const name in dimensions) {
     count += 1;
     if (name.length === 0 || name.length > maxNameLength)
-      throw wrong("dimensions", `must have names of 1 to ${maxNameLength} characters`);
+      throw invalidRequest("dimensions", `must have names of 1 to ${maxNameLength} characters`);
     const value: unknown = dimensions[name];
     if (typeof value === "string" && value.length <= maxDimensionLength) continue;
     const message =
@@ -242,9 +247,6 @@ function checkRequest(request: CheckRequest, costs: "asked" | "charged"): void {
       { path: ["dimensions", name], message },
     ]);
   }
-  if (count > maxDimensions) throw wrong("dimensions", `must have at most ${maxDimensions} entries, but has ${count}`);
-}
-
-function wrong(field: string, message: string): SluiceError {
-  return new SluiceError("invalid_request", `${field} ${message}`, [{ path: [field], message }]);
+  if (count > maxDimensions)
+    throw invalidRequest("dimensions", `must have at most ${maxDimensions} entries, but has ${count}`);
 }

@@ -1,4 +1,4 @@
-import { invalidOption } from "../check-options.ts";
+import { invalidRequest } from "./invalid-request.ts";
 
 export type Scheme = "grpc" | "http";
 
@@ -99,7 +99,7 @@ function unspoken(word: string, schemes: readonly Scheme[]): string {
 }
 
 function wrong(message: string): Error {
-  return invalidOption("addresses", message);
+  return invalidRequest("addresses", message);
 }
 
 /** Without what may be a password. */

@@ -1,11 +1,11 @@
 import { maxDeadlineMs, parseDuration, SluiceError } from "sluice";
-import { invalidOption } from "../check-options.ts";
+import { invalidRequest } from "./invalid-request.ts";
 import type { ConnectOptions } from "./remote-limiter.ts";
 
 /** How long a check waits, by whichever of the two options says so. Undefined where neither does. */
 export function parseDeadlineMs({ deadline, deadlineMs }: ConnectOptions): number | undefined {
   if (deadline === undefined) return deadlineMs === undefined ? undefined : inRange("deadlineMs", deadlineMs);
-  if (deadlineMs !== undefined) throw invalidOption("deadline", "and deadlineMs say the same; give one of them");
+  if (deadlineMs !== undefined) throw invalidRequest("deadline", "and deadlineMs say the same; give one of them");
   return inRange("deadline", typeof deadline === "string" ? durationOf(deadline) : Number.NaN);
 }
 
@@ -13,7 +13,7 @@ function inRange(name: string, ms: number): number {
   if (typeof ms === "number" && ms >= 1 && ms <= maxDeadlineMs) return ms;
   const wanted =
     name === "deadline" ? "a duration from 1ms to 1m, such as 25ms" : `a number from 1 to ${maxDeadlineMs}`;
-  throw invalidOption(name, `must be ${wanted}`);
+  throw invalidRequest(name, `must be ${wanted}`);
 }
 
 function durationOf(text: string): number {

@@ -1,12 +1,14 @@
 import { type Clock, systemClock } from "sluice";
-import { type Schedule, systemSchedule } from "../schedule.ts";
 
-/** Time as the remote client knows it, handed in so that tests need not sleep. */
+/** Calls `wake` once, `waitMs` from now. Returns a function that cancels it. */
+export type Schedule = (waitMs: number, wake: () => void) => () => void;
+
+/** The client's clock and timers. Tests pass their own, so that they need not sleep. */
 export interface RemoteTime {
   readonly clock: Clock;
-  /** For who waits: keeps the process alive until then. */
+  /** For a wait that a caller depends on: keeps the process alive until then. */
   readonly schedule: Schedule;
-  /** For what nobody waits for: does not keep the process alive. */
+  /** For work in the background: does not keep the process alive. */
   readonly scheduleIdly: Schedule;
   /** At the end of this turn of the event loop, when everything that arrived in it has been read. */
   readonly soon: (act: () => void) => void;
@@ -14,7 +16,11 @@ export interface RemoteTime {
 
 export const systemTime: RemoteTime = {
   clock: systemClock,
-  schedule: systemSchedule,
+  // A timer may ring up to a millisecond early: the question line then reads the clock, and waits for the rest.
+  schedule(waitMs, wake) {
+    const timer = setTimeout(wake, Math.ceil(waitMs));
+    return () => clearTimeout(timer);
+  },
   scheduleIdly(waitMs, wake) {
     const timer = setTimeout(wake, waitMs);
     timer.unref();

@@ -11,7 +11,7 @@ import {
   type StoreUnavailableReason,
 } from "sluice";
 import { outageRetryMs } from "sluice/store";
-import { invalidOption } from "../check-options.ts";
+import { invalidRequest } from "./invalid-request.ts";
 
 /** Decides in place of a server: a decision, or whether the request is allowed. */
 export type DecideInstead = (
@@ -49,9 +49,12 @@ const localReceipt = "local:";
 export function createStopgap(whenUnavailable: WhenUnavailable, local: LocalLimits | undefined): Stopgap {
   const limiter = local === undefined ? undefined : localLimiterFrom(local);
   if (whenUnavailable === "local" && limiter === undefined)
-    throw invalidOption("local", 'must be given where whenUnavailable is "local": a limit, a limiter, or { policies }');
+    throw invalidRequest(
+      "local",
+      'must be given where whenUnavailable is "local": a limit, a limiter, or { policies }',
+    );
   if (whenUnavailable !== "local" && limiter !== undefined)
-    throw invalidOption("local", 'is asked only where whenUnavailable is "local"');
+    throw invalidRequest("local", 'is asked only where whenUnavailable is "local"');
 
   async function decideLocally(asked: CheckRequest, reason: StoreUnavailableReason): Promise<Decision> {
     const decision = await limiter!(reason).check(asked);
@@ -67,7 +70,7 @@ export function createStopgap(whenUnavailable: WhenUnavailable, local: LocalLimi
     const decided = await decide(request, reason);
     if (typeof decided === "boolean") return degradedDecision(request, decided, reason);
     if (typeof decided?.allowed !== "boolean")
-      throw invalidOption("whenUnavailable", "must return true, false or a decision");
+      throw invalidRequest("whenUnavailable", "must return true, false or a decision");
     return { ...decided, degraded: reason };
   }
 
@@ -111,7 +114,7 @@ function localLimiterFrom(local: LocalLimits): (reason: StoreUnavailableReason) 
     if ("check" in local) return () => local;
     if ("policies" in local && local.policies !== undefined) return createBereft(local);
   }
-  throw invalidOption("local", "must be a limit, a limiter, or { policies }");
+  throw invalidRequest("local", "must be a limit, a limiter, or { policies }");
 }
 
 /** A limiter whose counters can never be asked, so that its policies decide by what they say for that. */

@@ -1,7 +1,7 @@
 import type { CheckRequest, Decision, SluiceError } from "sluice";
-import { Lease } from "sluice/store";
-import { checkNames, invalidOption } from "../../check-options.ts";
+import { checkOptions, Lease, type OptionForms } from "sluice/store";
 import type { LeaseQuestion, LeaseReply } from "../exchange.ts";
+import { invalidRequest } from "../invalid-request.ts";
 import type { Outcome } from "../question-line.ts";
 import type { RemoteTime } from "../remote-time.ts";
 import { BusyKeys } from "./busy-keys.ts";
@@ -340,14 +340,16 @@ function isPlain({ id, preview, details, receipt }: CheckRequest): boolean {
   return id === undefined && preview !== true && details !== true && receipt !== true;
 }
 
+const leaseForms: OptionForms<LeaseOptions> = { perSecond: undefined, max: undefined, staleMs: undefined };
+
 /** Throws an error that names the option that is wrong. */
 export function checkLeaseOptions(options: LeaseOptions): void {
-  checkNames<LeaseOptions>("leases", options, { perSecond: true, max: true, staleMs: true });
+  checkOptions(options, leaseForms, { name: "leases", code: "invalid_request" });
   const { perSecond, max, staleMs } = options;
   if (perSecond !== undefined && !(Number.isFinite(perSecond) && perSecond >= 1))
-    throw invalidOption("leases.perSecond", "must be a number from 1 on");
+    throw invalidRequest("leases.perSecond", "must be a number from 1 on");
   if (max !== undefined && !(Number.isInteger(max) && max >= 1))
-    throw invalidOption("leases.max", "must be a whole number from 1 on");
+    throw invalidRequest("leases.max", "must be a whole number from 1 on");
   if (staleMs !== undefined && !(Number.isFinite(staleMs) && staleMs >= 0))
-    throw invalidOption("leases.staleMs", "must be a number from 0 on");
+    throw invalidRequest("leases.staleMs", "must be a number from 0 on");
 }
