@@ -1,12 +1,12 @@
+import { type HttpAnswer, startHttpServer, type TestHttpServer } from "@sluice/test-servers";
 import { createLimiter, renderHeaders } from "sluice";
 import { afterEach, describe, expect, it } from "vitest";
 import { HurriedTime } from "../testing/hurried-time.ts";
 import { ManualTime, settled } from "../testing/manual-time.ts";
-import { type Answer, startTestServer, type TestServer } from "../testing/test-server.ts";
 import { type CreateFetchOptions, createFetch } from "./create-fetch.ts";
 
-let server: TestServer | undefined;
-let other: TestServer | undefined;
+let server: TestHttpServer | undefined;
+let other: TestHttpServer | undefined;
 
 afterEach(async () => {
   await server?.close();
@@ -15,8 +15,8 @@ afterEach(async () => {
 });
 
 /** A server, and a fetch for which time passes at once. */
-async function setUp(answer: Answer, options: CreateFetchOptions = {}) {
-  server = await startTestServer(answer);
+async function setUp(answer: HttpAnswer, options: CreateFetchOptions = {}) {
+  server = await startHttpServer(answer);
   const time = new HurriedTime();
   const { clock, schedule } = time;
   const waits: number[] = [];
@@ -26,7 +26,7 @@ async function setUp(answer: Answer, options: CreateFetchOptions = {}) {
 }
 
 /** Refuses the first so many requests. */
-function refuse(times: number, status = 429, headers: Record<string, string> = { "Retry-After": "7" }): Answer {
+function refuse(times: number, status = 429, headers: Record<string, string> = { "Retry-After": "7" }): HttpAnswer {
   return (_, response, number) => {
     if (number <= times) response.writeHead(status, headers).end(`refused ${number}`);
     else response.writeHead(200, { "X-Number": String(number) }).end("done");
@@ -214,7 +214,7 @@ describe("network errors", () => {
     await expect(fetch(url)).rejects.toBeInstanceOf(TypeError);
   });
 
-  const breakFirst: Answer = (request, response, number) => {
+  const breakFirst: HttpAnswer = (request, response, number) => {
     if (number === 1) request.socket.destroy();
     else response.end("done");
   };
@@ -238,7 +238,7 @@ describe("the budget", () => {
       maxAttempts: 9,
       budget: { perMinute: 2, share: 0 },
     });
-    other = await startTestServer(refuse(1, 429, {}));
+    other = await startHttpServer(refuse(1, 429, {}));
     expect((await fetch(url)).status).toBe(429);
     expect(seen).toHaveLength(3);
     expect((await fetch(other.url)).status).toBe(200);
@@ -253,7 +253,7 @@ describe("the budget", () => {
 describe("the pace", () => {
   it("keeps a limit of the caller's own, for each origin", async () => {
     const { url, fetch, time } = await setUp(refuse(0), { pace: { limit: "1/s burst 1" } });
-    other = await startTestServer(refuse(0));
+    other = await startHttpServer(refuse(0));
     for (let call = 0; call < 3; call++) await (await fetch(url)).text();
     expect(time.clock.nowMs()).toBe(2000);
     await (await fetch(other.url)).text();

@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { type HttpAnswer, startHttpServer, type TestHttpServer } from "@sluice/test-servers";
 import { createLimiter, renderHeaders } from "sluice";
 import * as newest from "undici";
 import * as six from "undici-6";
@@ -6,13 +7,12 @@ import * as seven from "undici-7";
 import { afterEach, describe, expect, it } from "vitest";
 import { HurriedTime } from "../testing/hurried-time.ts";
 import { ManualTime, settled } from "../testing/manual-time.ts";
-import { type Answer, startTestServer, type TestServer } from "../testing/test-server.ts";
 import { type CreateInterceptorOptions, createInterceptor } from "./create-interceptor.ts";
 
 // Their types differ where the tests do not look.
 const versions = { 6: six, 7: seven, 8: newest } as unknown as Readonly<Record<string, typeof newest>>;
 
-let server: TestServer | undefined;
+let server: TestHttpServer | undefined;
 let agent: newest.Dispatcher | undefined;
 
 afterEach(async () => {
@@ -21,7 +21,7 @@ afterEach(async () => {
   agent = server = undefined;
 });
 
-function refuse(times: number, status = 429, headers: Record<string, string> = { "Retry-After": "7" }): Answer {
+function refuse(times: number, status = 429, headers: Record<string, string> = { "Retry-After": "7" }): HttpAnswer {
   return (_, response, number) => {
     if (number <= times) response.writeHead(status, headers).end(`refused ${number}`);
     else response.writeHead(200, { "X-Number": String(number) }).end("done");
@@ -77,8 +77,8 @@ function readPaused(major: string) {
 }
 
 describe.each(Object.entries(versions))("undici %s", (major, undici) => {
-  async function setUp(answer: Answer, options: CreateInterceptorOptions = {}) {
-    server = await startTestServer(answer);
+  async function setUp(answer: HttpAnswer, options: CreateInterceptorOptions = {}) {
+    server = await startHttpServer(answer);
     const time = new HurriedTime();
     const { clock, schedule } = time;
     const inner = new undici.Agent();
@@ -272,7 +272,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
   it("has no more answers to wait for at once than the caller wants", async () => {
     let most = 0;
     let running = 0;
-    const answer: Answer = (_request, response) => {
+    const answer: HttpAnswer = (_request, response) => {
       running += 1;
       most = Math.max(most, running);
       setImmediate(() => {

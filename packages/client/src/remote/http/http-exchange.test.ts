@@ -1,18 +1,18 @@
+import { type HttpAnswer, startHttpServer, type TestHttpServer } from "@sluice/test-servers";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Answer, startTestServer, type TestServer } from "../../testing/test-server.ts";
 import type { SentQuestion } from "../exchange.ts";
 import { parseAddresses } from "../parse-addresses.ts";
 import { HttpExchange } from "./http-exchange.ts";
 
-let server: TestServer | undefined;
+let server: TestHttpServer | undefined;
 let exchange: HttpExchange | undefined;
 afterEach(async () => {
   exchange?.close();
   await server?.close();
 });
 
-async function setUp(answer: Answer, basePath = "") {
-  const started = await startTestServer(answer);
+async function setUp(answer: HttpAnswer, basePath = "") {
+  const started = await startHttpServer(answer);
   server = started;
   const ends: string[] = [];
   const [address] = parseAddresses(`${started.url}${basePath}`, ["http"]);
@@ -25,7 +25,7 @@ const checks = (...users: readonly string[]): readonly SentQuestion[] =>
   users.map((user) => ({ question: { kind: "check", request: { dimensions: { user } } }, withinMs: 50 }));
 
 const answering =
-  (status: number, body: unknown): Answer =>
+  (status: number, body: unknown): HttpAnswer =>
   (_request, response) => {
     response.writeHead(status, { "content-type": "application/json" });
     response.end(typeof body === "string" ? body : JSON.stringify(body));
@@ -150,7 +150,7 @@ describe("checks over HTTP", () => {
 
 describe("a server that closes connections after its answers", () => {
   const closing =
-    (ready: Answer): Answer =>
+    (ready: HttpAnswer): HttpAnswer =>
     (request, response, number) => {
       response.setHeader("connection", "close");
       (request.url === "/readyz" ? ready : answering(200, decision))(request, response, number);

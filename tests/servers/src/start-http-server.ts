@@ -9,7 +9,7 @@ export interface SeenRequest {
   readonly port: number | undefined;
 }
 
-export interface TestServer {
+export interface TestHttpServer {
   readonly url: string;
   readonly seen: readonly SeenRequest[];
   /** Breaks the connection that came from this port. */
@@ -17,10 +17,10 @@ export interface TestServer {
   close(): Promise<void>;
 }
 
-export type Answer = (request: IncomingMessage, response: ServerResponse, number: number) => void;
+export type HttpAnswer = (request: IncomingMessage, response: ServerResponse, number: number) => void;
 
-/** A real HTTP server on loopback, which answers each request by its number, from 1 on. */
-export async function startTestServer(answer: Answer): Promise<TestServer> {
+/** An HTTP server on loopback. `answer` is called with the number of each request, starting at 1. */
+export async function startHttpServer(answer: HttpAnswer): Promise<TestHttpServer> {
   const seen: SeenRequest[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
