@@ -1,5 +1,5 @@
 import { Client, credentials } from "@grpc/grpc-js";
-import { connect } from "@sluice/client/remote";
+import { connect } from "@sluice/client";
 import { CheckRequest, Decision } from "@sluice/protocol";
 import type { Load } from "./load-tools.ts";
 

@@ -2,9 +2,9 @@
 // nothing is refused; and what is refused all the same, because others use the API too, is repeated after the told wait.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { pace } from "@sluice/client";
-import { createFetch } from "@sluice/client/fetch";
 import { rateLimit } from "@sluice/middleware/http";
+import { pace } from "@sluice/pace";
+import { createFetch } from "@sluice/pace/fetch";
 
 /** Stands for the partner: 20 a second for each address, ten at once. */
 const admit = rateLimit("20/s burst 10");

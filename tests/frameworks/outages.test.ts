@@ -1,4 +1,4 @@
-import { connect } from "@sluice/client/remote/http";
+import { connect } from "@sluice/client/http";
 import { rateLimit } from "@sluice/middleware/fetch";
 import { redis } from "@sluice/redis";
 import { createLimiter, type Limiter, limit, MemoryCounters, StoreUnavailable } from "sluice";

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
@@ -7,6 +7,7 @@ import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { findPublicPackages, packPackages } from "../../scripts/pack-packages.mjs";
 import { environmentFor } from "../../scripts/runtime.mjs";
+import { type SluiceProcess, startSluice } from "../remote/sluice-process.ts";
 import { findExample } from "../repository/readme-example.ts";
 import { repositoryRoot } from "../repository/source-tree.ts";
 import { bundle } from "./bundle.ts";
@@ -30,6 +31,8 @@ let stranger: Stranger;
 /** Has also what packages name among their peers. */
 let equipped: Stranger;
 let server: TestServer;
+/** Serves the policies of the client's page, with its counters in `server`. */
+let sluice: SluiceProcess;
 
 beforeAll(async () => {
   folder = mkdtempSync(path.join(tmpdir(), "sluice-tarballs-"));
@@ -51,10 +54,15 @@ beforeAll(async () => {
   equipped = stranger.copy();
   for (const { folder: home, manifest } of packages) equipped.link(home, foreignPeersOf(manifest));
   server = await startServer({ flavor: "valkey" });
+  const page = readFileSync(path.join(repositoryRoot, "packages/client/README.md"), "utf8");
+  const policies = path.join(folder, "policies.yaml");
+  writeFileSync(policies, /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "");
+  sluice = await startSluice("--config", policies, "--redis", server.url);
   await compileExamples();
 });
 
 afterAll(async () => {
+  await sluice?.close();
   await server?.close();
   stranger?.remove();
   equipped?.remove();
@@ -72,8 +80,9 @@ const examples = packages
 async function compileExamples(): Promise<void> {
   for (const { name, code } of examples) {
     // With the time that a busy machine may take.
-    const own = `${JSON.stringify(server.url)}, { deadlineMs: 20_000 }`;
-    equipped.write(`${fileOf(name)}.ts`, code.replace(/"redis:[^"]*"/, own));
+    const patient = (url: string): string => `${JSON.stringify(url)}, { deadlineMs: 20_000 }`;
+    const own = code.replace(/"redis:[^"]*"/, patient(server.url)).replace(/"grpc:[^"]*"/, patient(sluice.grpc));
+    equipped.write(`${fileOf(name)}.ts`, own);
   }
   const files = examples.map(({ name }) => `${fileOf(name)}.ts`);
   const problems = await compile(equipped, { resolution: "nodenext", types: ["node"], files, outDir: "compiled" });

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { type ConnectOptions, connect, type RemoteLimiter } from "@sluice/client/remote";
+import { type ConnectOptions, connect, type RemoteLimiter } from "@sluice/client";
 import { type CheckRequest, createLimiter, type Decision } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { repositoryRoot } from "../repository/source-tree.ts";
@@ -162,7 +162,7 @@ describe.each(["grpc", "http"] as const)("a remote limiter over %s", (protocol) 
 
   it("lets a process end that closes it, and one that does not", async () => {
     const program = (end: string): string => `
-      import { connect } from "@sluice/client/remote";
+      import { connect } from "@sluice/client";
       const limiter = connect("${server[protocol]}", { deadlineMs: ${patientMs}, whenUnavailable: "closed" });
       const decision = await limiter.check({ dimensions: { user: "${newUser()}", kind: "small" } });
       console.log(decision.remaining, decision.degraded);

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { type ConnectOptions, connect, type RemoteLimiter } from "@sluice/client/remote";
+import { type ConnectOptions, connect, type RemoteLimiter } from "@sluice/client";
 import { createFaultyProxy, type FaultyProxy, startServer, type TestServer } from "@sluice/test-servers";
 import type { CheckRequest, Decision } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

@@ -6,7 +6,7 @@ import path from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Server, ServerCredentials, type ServerDuplexStream } from "@grpc/grpc-js";
-import { type ConnectOptions, connect, type RemoteLimiter } from "@sluice/client/remote";
+import { type ConnectOptions, connect, type RemoteLimiter } from "@sluice/client";
 import {
   type CheckBatchRequest,
   type CheckBatchResponse,
@@ -270,7 +270,7 @@ describe("a remote limiter does not lease", () => {
 it("a process that leases and does not close ends by itself", { timeout: 120_000 }, async () => {
   const server = lasting.memory[0]!;
   const program = `
-    import { connect } from "@sluice/client/remote";
+    import { connect } from "@sluice/client";
     const limiter = connect("${server.grpc}", { deadlineMs: ${patientMs}, whenUnavailable: "closed", token: "${token}" });
     for (let i = 0; i < 1000; i++) await limiter.check(${JSON.stringify(newRequest("total"))});
     console.log(limiter.stats.leases.decided > 100);`;

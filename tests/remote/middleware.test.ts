@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { connect, type RemoteLimiter } from "@sluice/client/remote";
+import { connect, type RemoteLimiter } from "@sluice/client";
 import { rateLimit as limitExpress } from "@sluice/middleware/express";
 import { rateLimit as limitFastify } from "@sluice/middleware/fastify";
 import express from "express";

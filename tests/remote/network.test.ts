@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { type ConnectOptions, connect } from "@sluice/client/remote";
-import { connect as connectHttp } from "@sluice/client/remote/http";
+import { type ConnectOptions, connect } from "@sluice/client";
+import { connect as connectHttp } from "@sluice/client/http";
 import { createCertificates, type TestCertificates } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createTestFiles, type TestFiles } from "./remote-policies.ts";
@@ -85,5 +85,5 @@ it("HTTP alone needs no gRPC", async () => {
   const limiter = connectHttp(secure.http, { deadlineMs: patientMs, tls: { ca: pem.ca }, whenUnavailable: "closed" });
   expect(await limiter.check(request)).toMatchObject({ allowed: true });
   await limiter.close();
-  expect(() => connectHttp(secure.grpc)).toThrow('"@sluice/client/remote"');
+  expect(() => connectHttp(secure.grpc)).toThrow('"@sluice/client"');
 });

@@ -7,43 +7,45 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readSourceTree, repositoryRoot } from "../repository/source-tree.ts";
 import { type SluiceProcess, startSluice } from "./sluice-process.ts";
 
-const page = readSourceTree().get("docs/remote.md") ?? "";
-const policies = /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "";
-/** Every TypeScript block; a text block right after one holds what it prints. */
-const examples = [...page.matchAll(/^```ts\n([\s\S]*?)^```\n+```text\n([\s\S]*?)^```$/gm)];
-
-let folder: string;
-let server: SluiceProcess;
-
-beforeAll(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), "sluice-page-"));
-  const file = path.join(folder, "policies.yaml");
-  await writeFile(file, policies);
-  server = await startSluice("--config", file);
-}, 60_000);
-
-afterAll(async () => {
-  await server?.close();
-  await rm(folder, { recursive: true, force: true });
-});
-
 /** The server of this test instead of the page's, and the time that a busy machine may take. */
-function withOwnServer(code: string): string {
+function withOwnServer(code: string, address: string): string {
   return code
     .replace('connect("grpc://127.0.0.1:8081")', 'connect("grpc://127.0.0.1:8081", {})')
-    .replace('"grpc://127.0.0.1:8081", {', `"${server.grpc}", { deadlineMs: 15_000,`);
+    .replace('"grpc://127.0.0.1:8081", {', `"${address}", { deadlineMs: 15_000,`);
 }
 
-describe("the examples in docs/remote.md", () => {
+describe.each([
+  { file: "docs/remote.md", least: 5 },
+  { file: "packages/client/README.md", least: 1 },
+])("the examples in $file", ({ file, least }) => {
+  const page = readSourceTree().get(file) ?? "";
+  const policies = /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "";
+  /** Every TypeScript block; a text block right after one holds what it prints. */
+  const examples = [...page.matchAll(/^```ts\n([\s\S]*?)^```\n+```text\n([\s\S]*?)^```$/gm)];
+  let folder: string;
+  let server: SluiceProcess;
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), "sluice-page-"));
+    const policyFile = path.join(folder, "policies.yaml");
+    await writeFile(policyFile, policies);
+    server = await startSluice("--config", policyFile);
+  }, 60_000);
+
+  afterAll(async () => {
+    await server?.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
   it("are found, and none is without what it prints", () => {
     expect(examples.length).toBe(page.match(/^```ts$/gm)?.length);
-    expect(examples.length).toBeGreaterThanOrEqual(5);
+    expect(examples.length).toBeGreaterThanOrEqual(least);
   });
 
   for (const { 1: code = "", 2: output = "", index } of examples) {
     const line = page.slice(0, index).split("\n").length;
     it(`run, each by itself, and print what the page says: the one in line ${line}`, async () => {
-      const args = ["-C", "source", "--input-type=module-typescript", "-e", withOwnServer(code)];
+      const args = ["-C", "source", "--input-type=module-typescript", "-e", withOwnServer(code, server.grpc)];
       // Without an environment nothing asks for colours.
       const options = { cwd: repositoryRoot, env: {}, timeout: 30_000 };
       const { stdout } = await promisify(execFile)(process.execPath, args, options);

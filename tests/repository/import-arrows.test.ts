@@ -41,6 +41,7 @@ describe("import arrows", () => {
     ["a folder in a file that every folder may import", `${server}/protocol.ts`, 'import "./observe/b.ts";'],
     ["anything in a folder without a row", `${server}/new/a.ts`, 'import "../observe/b.ts";'],
     ["the server in the client", "packages/client/src/a.ts", 'import "@sluice/server";'],
+    ["the client in what paces calls", "packages/pace/src/a.ts", 'import "@sluice/client";'],
   ])("forbid %s", (_what, file, text) => {
     expect(problemsOf(file, text)).toHaveLength(1);
   });

@@ -33,7 +33,7 @@ createLimiter({ counters: new MemoryCounters() }).checkSync({ dimensions: { ip: 
 // Nobody listens there, and nobody asks.
 createLimiter({ counters: redis("redis://127.0.0.1:1") });
 createLimiter({ counters: new RedisCounters({ servers: "redis+cluster://127.0.0.1:1" }) });
-const { connect } = await import("@sluice/client/remote/http");
+const { connect } = await import("@sluice/client/http");
 connect("http://127.0.0.1:1");
 
 // What loading itself needed is put away a turn later.

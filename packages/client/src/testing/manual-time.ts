@@ -1,5 +1,5 @@
 import { ManualClock } from "sluice";
-import type { Schedule } from "../schedule.ts";
+import type { Schedule } from "../remote-time.ts";
 
 interface Timer {
   readonly atMs: number;

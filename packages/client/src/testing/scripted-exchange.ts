@@ -8,8 +8,8 @@ import {
   type Reply,
   type Sending,
   type SentQuestion,
-} from "../remote/exchange.ts";
-import { degradedDecision } from "../remote/when-unavailable.ts";
+} from "../exchange.ts";
+import { degradedDecision } from "../when-unavailable.ts";
 
 /** A batch as an exchange was handed it, for a test to answer or not. */
 export interface ScriptedBatch {

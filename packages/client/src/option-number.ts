@@ -1,8 +1,0 @@
-import { invalidOption } from "./check-options.ts";
-
-/** An option that is a number from `min` on, or its default. Throws an error that names it. */
-export function optionNumber(name: string, value: number | undefined, absent: number, min: number): number {
-  if (value === undefined) return absent;
-  if (typeof value === "number" && value >= min) return value;
-  throw invalidOption(name, `must be a number from ${min} on, but is ${String(value)}`);
-}

@@ -1,0 +1,177 @@
+import {
+  type CheckRequest,
+  type CounterStore,
+  createLimiter,
+  type Decision,
+  type Limiter,
+  type LimiterOptions,
+  type OneLimit,
+  type Receipt,
+  StoreUnavailable,
+  type StoreUnavailableReason,
+} from "sluice";
+import { outageRetryMs } from "sluice/store";
+import { invalidRequest } from "./invalid-request.ts";
+
+/** Decides in place of a server: a decision, or whether the request is allowed. */
+export type DecideInstead = (
+  request: CheckRequest,
+  reason: StoreUnavailableReason,
+) => Decision | boolean | Promise<Decision | boolean>;
+
+/**
+ * What answers a check while no server does: everything passes, nothing passes, a limiter in this process decides (`local`), or a
+ * function does.
+ */
+export type WhenUnavailable = "open" | "closed" | "local" | DecideInstead;
+
+/**
+ * What decides locally: a limit or a limiter of one's own; or policies, of which each then does what its `on_failure` says, with
+ * its `local_share` or `local_limits`, as if its counters could not be asked.
+ */
+export type LocalLimits = OneLimit | Pick<Limiter, "check" | "charge" | "give"> | Pick<LimiterOptions, "policies">;
+
+type LocalLimiter = Pick<Limiter, "check" | "charge" | "give">;
+
+/** What is done while no server answers. */
+export interface Stopgap {
+  check(request: CheckRequest, reason: StoreUnavailableReason): Decision | Promise<Decision>;
+  /** Undefined where nothing in this process can be charged. */
+  readonly charge: ((request: CheckRequest, reason: StoreUnavailableReason) => Promise<undefined>) | undefined;
+  /** Whether a receipt is of this process. */
+  issued(receipt: Receipt): boolean;
+  give(receipt: Receipt): Promise<boolean>;
+}
+
+/** Receipts of this process, which no server knows. */
+const localReceipt = "local:";
+
+export function createStopgap(whenUnavailable: WhenUnavailable, local: LocalLimits | undefined): Stopgap {
+  const limiter = local === undefined ? undefined : localLimiterFrom(local);
+  if (whenUnavailable === "local" && limiter === undefined)
+    throw invalidRequest(
+      "local",
+      'must be given where whenUnavailable is "local": a limit, a limiter, or { policies }',
+    );
+  if (whenUnavailable !== "local" && limiter !== undefined)
+    throw invalidRequest("local", 'is asked only where whenUnavailable is "local"');
+
+  async function decideLocally(asked: CheckRequest, reason: StoreUnavailableReason): Promise<Decision> {
+    const decision = await limiter!(reason).check(asked);
+    const receipt = decision.receipt === undefined ? undefined : localReceipt + decision.receipt;
+    return { ...decision, degraded: reason, receipt };
+  }
+
+  async function decideInstead(
+    decide: DecideInstead,
+    request: CheckRequest,
+    reason: StoreUnavailableReason,
+  ): Promise<Decision> {
+    const decided = await decide(request, reason);
+    if (typeof decided === "boolean") return degradedDecision(request, decided, reason);
+    if (typeof decided?.allowed !== "boolean")
+      throw invalidRequest("whenUnavailable", "must return true, false or a decision");
+    return { ...decided, degraded: reason };
+  }
+
+  return {
+    check(request, reason) {
+      if (typeof whenUnavailable === "function") return decideInstead(whenUnavailable, request, reason);
+      if (limiter !== undefined) return decideLocally(request, reason);
+      return degradedDecision(request, whenUnavailable === "open", reason);
+    },
+    charge:
+      limiter &&
+      (async (request, reason) => {
+        await limiter(reason).charge(request);
+        return undefined;
+      }),
+    issued: (receipt) => limiter !== undefined && receipt.startsWith(localReceipt),
+    async give(receipt) {
+      return limiter === undefined ? false : limiter("storage_unavailable").give(receipt.slice(localReceipt.length));
+    },
+  };
+}
+
+const outages: Readonly<Record<StoreUnavailableReason, string>> = {
+  storage_unavailable: "no server of Sluice can be asked",
+  storage_timeout: "no server of Sluice answered in time",
+  process_starved: "this process was too busy to hear a server of Sluice in time",
+  storage_overloaded: "too many questions are waiting for a server of Sluice",
+  storage_full: "the counters of Sluice have no room for another subject",
+};
+
+/** What `give`, `charge` and `reset` reject with. */
+export function unanswered(reason: StoreUnavailableReason, mayBeDone: boolean): StoreUnavailable {
+  if (!mayBeDone) return new StoreUnavailable(reason, `${outages[reason]}; nothing was done`);
+  const outage = reason === "storage_unavailable" ? "the answer of a server of Sluice was lost" : outages[reason];
+  return new StoreUnavailable(reason, `${outage}; what was asked may have been done all the same`);
+}
+
+function localLimiterFrom(local: LocalLimits): (reason: StoreUnavailableReason) => LocalLimiter {
+  if (typeof local === "object" && local !== null) {
+    if ("limiter" in local) return () => local.limiter;
+    if ("check" in local) return () => local;
+    if ("policies" in local && local.policies !== undefined) return createBereft(local);
+  }
+  throw invalidRequest("local", "must be a limit, a limiter, or { policies }");
+}
+
+/** A limiter whose counters can never be asked, so that its policies decide by what they say for that. */
+function createBereft({
+  policies,
+}: Pick<LimiterOptions, "policies">): (reason: StoreUnavailableReason) => LocalLimiter {
+  let away: StoreUnavailableReason = "storage_unavailable";
+  const refuse = (): Promise<never> => Promise.reject(new StoreUnavailable(away));
+  // Of a take that fails a decision is made, and nobody sees the error: one for all, because to make one takes longer than to decide.
+  const untaken: { [Reason in StoreUnavailableReason]?: StoreUnavailable } = {};
+  const counters: CounterStore = {
+    local: false,
+    take() {
+      untaken[away] ??= new StoreUnavailable(away);
+      return Promise.reject(untaken[away]);
+    },
+    peek: refuse,
+    give: () => false,
+    charge: refuse,
+    block: refuse,
+    reset: refuse,
+    read: refuse,
+    close: () => undefined,
+  };
+  const limiter = createLimiter({ ...(policies !== undefined && { policies }), counters, previewCacheMs: 0 });
+  return (reason) => {
+    away = reason;
+    return limiter;
+  };
+}
+
+/** A decision that no counter was charged for. An outage is never dressed up as a denial by a limit. */
+export function degradedDecision(request: CheckRequest, allowed: boolean, degraded: StoreUnavailableReason): Decision {
+  return {
+    allowed,
+    reason: "degraded",
+    cost: request.cost ?? 1,
+    policy: undefined,
+    version: undefined,
+    scope: undefined,
+    window: undefined,
+    limit: undefined,
+    remaining: undefined,
+    limitRemaining: undefined,
+    used: undefined,
+    retryAfterMs: allowed ? undefined : outageRetryMs,
+    resetAfterMs: undefined,
+    moreAfterMs: undefined,
+    resetAtMs: undefined,
+    queue: undefined,
+    state: "normal",
+    denyCount: 0,
+    replayed: false,
+    preview: request.preview === true,
+    degraded,
+    shadow: [],
+    limits: request.details === true ? [] : undefined,
+    receipt: undefined,
+  };
+}

@@ -1,0 +1,55 @@
+import { ManualClock } from "sluice";
+import type { Schedule } from "../schedule.ts";
+
+interface Timer {
+  readonly atMs: number;
+  readonly wake: () => void;
+}
+
+/** A clock and the timers on it: time passes when a test says so, and everything due on the way happens in its order. */
+export class ManualTime {
+  readonly clock: ManualClock = new ManualClock();
+  readonly #timers = new Set<Timer>();
+
+  readonly schedule: Schedule = (waitMs, wake) => {
+    const timer: Timer = { atMs: this.clock.nowMs() + waitMs, wake };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  };
+
+  /** How many timers are set. */
+  get timers(): number {
+    return this.#timers.size;
+  }
+
+  /** When the next timer is due, if one is set. */
+  get nextMs(): number | undefined {
+    return this.#timers.size === 0 ? undefined : Math.min(...[...this.#timers].map(({ atMs }) => atMs));
+  }
+
+  /** Lets time pass. Promises that a timer settles are followed up before the next one is due. */
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.clock.nowMs() + ms;
+    await settled();
+    for (let next = this.#firstUntil(untilMs); next !== undefined; next = this.#firstUntil(untilMs)) {
+      this.#timers.delete(next);
+      this.clock.advance(Math.max(0, next.atMs - this.clock.nowMs()));
+      next.wake();
+      await settled();
+    }
+    this.clock.advance(untilMs - this.clock.nowMs());
+  }
+
+  #firstUntil(untilMs: number): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of this.#timers) {
+      if (timer.atMs <= untilMs && (first === undefined || timer.atMs < first.atMs)) first = timer;
+    }
+    return first;
+  }
+}
+
+/** Every promise that can be settled without input from outside is settled. */
+export function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
