@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import { dialect, findOddEnglish, longestLine, notYet } from "./plain-english.ts";
+import { readSourceTree } from "./source-tree.ts";
+
+const tree = readSourceTree();
+const problems = findOddEnglish(tree);
+
+function problemsOf(text: string): readonly string[] {
+  return findOddEnglish(new Map([["docs/page.md", text]]));
+}
+
+describe("what people read", () => {
+  it("is in plain English, in lines that fit", () => {
+    const pending = notYet.map((file) => `${file}:`);
+    expect(problems.filter((problem) => !pending.some((file) => problem.startsWith(file)))).toEqual([]);
+  });
+
+  it.each(notYet)("and what is not rewritten yet is still to be: %s leaves the list when it is plain", (file) => {
+    expect(problems.some((problem) => problem.startsWith(`${file}:`))).toBe(true);
+  });
+
+  it("may be none of this", () => {
+    const examples = [
+      "Nobody can read it.",
+      "Whoever asks is answered.",
+      "This page is for who calls an API.",
+      "Who would rather edit a file: this does.",
+      "It is 25 ms where nothing is said.",
+      "It lists them, also where none are.",
+      "The log tells of it.",
+      "The caller waits in vain.",
+      "It is not there any more.",
+      "Every node takes it up.",
+      "It needs Node from 20 on.",
+      "Say --for <while>.",
+    ];
+    expect(examples.map((example) => problemsOf(example).length)).toEqual(dialect.map(() => 1));
+  });
+
+  it("is named by file and line, with what to write", () => {
+    expect(problemsOf("# Page\n\nThis is for\nwho calls.\n")).toEqual([
+      "docs/page.md:3 says “for who”: write “for code that …”, “for clients that …”",
+    ]);
+  });
+
+  it("is not code", () => {
+    expect(problemsOf("Say `--for <while>`.\n\n```text\nnobody can\n```\n")).toEqual([]);
+    expect(problemsOf(`\`\`\`\n${"x".repeat(longestLine + 1)}\n\`\`\`\n`)).toEqual([]);
+  });
+
+  it("has lines that fit, but for tables and link definitions", () => {
+    const long = "x".repeat(longestLine);
+    expect(problemsOf(`# Page\n\n${long}\n`)).toEqual([]);
+    expect(problemsOf(`# Page\n\n${long}x\n`)).toEqual([`docs/page.md:3 has ${longestLine + 1} characters`]);
+    expect(problemsOf(`| ${long} |\n[page]: https://example.com/${long}\n`)).toEqual([]);
+    // In characters, not in bytes or UTF-16 units.
+    expect(problemsOf("→".repeat(longestLine))).toEqual([]);
+    expect(problemsOf("😀".repeat(longestLine))).toEqual([]);
+  });
+
+  it("is, of TypeScript, what its strings say", () => {
+    const code = `// nobody
+const nobody = "fine";
+throw new Error(\`no \${nobody}:\\nnobody answers\`);
+log("in vain");
+`;
+    expect(findOddEnglish(new Map([["packages/a/src/a.ts", code]]), ["packages/*/src/**/*.ts"])).toEqual([
+      expect.stringMatching(/^packages\/a\/src\/a\.ts:3 says “nobody”/),
+      expect.stringMatching(/^packages\/a\/src\/a\.ts:4 says “in vain”/),
+    ]);
+  });
+
+  it("is looked for on guarded pages alone", () => {
+    expect(findOddEnglish(new Map([["docs/decisions/0001.md", "nobody"]]))).toEqual([]);
+    expect(findOddEnglish(new Map([["packages/core/README.md", "nobody"]]))).toHaveLength(1);
+  });
+});
