@@ -23,7 +23,6 @@ export const notYet: readonly string[] = [
   "docs/http.md",
   "docs/lease-protocol.md",
   "docs/leases.md",
-  "docs/library.md",
   "docs/metrics.md",
   "docs/network.md",
   "docs/operations.md",
