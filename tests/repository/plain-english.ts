@@ -26,7 +26,6 @@ export const notYet: readonly string[] = [
   "docs/metrics.md",
   "docs/network.md",
   "docs/operations.md",
-  "docs/policies.md",
   "docs/redis.md",
   "docs/remote.md",
   "docs/resp.md",
