@@ -10,7 +10,6 @@ export const notYet: readonly string[] = [
   "docs/admin-rules.md",
   "docs/admin.md",
   "docs/algorithms.md",
-  "docs/apps.md",
   "docs/callers.md",
   "docs/cli.md",
   "docs/control-plane.md",
