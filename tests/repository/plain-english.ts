@@ -9,7 +9,6 @@ export const guarded: readonly string[] = ["README.md", "docs/*.md", "packages/*
 export const notYet: readonly string[] = [
   "docs/admin-rules.md",
   "docs/admin.md",
-  "docs/algorithms.md",
   "docs/callers.md",
   "docs/cli.md",
   "docs/control-plane.md",
