@@ -13,7 +13,6 @@ export const notYet: readonly string[] = [
   "docs/cli.md",
   "docs/control-plane.md",
   "docs/envoy.md",
-  "docs/errors.md",
   "docs/faults.md",
   "docs/gateways.md",
   "docs/grpc.md",
