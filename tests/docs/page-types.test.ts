@@ -48,7 +48,7 @@ function compile(files: ReadonlyMap<string, string>): string {
 it("every example in TypeScript on a page compiles as strictly as our own code", { timeout: 120_000 }, () => {
   const files = new Map<string, string>();
   for (const [file, text] of readSourceTree()) {
-    if (!/^(README\.md|docs\/[^/]+\.md|packages\/[^/]+\/README\.md)$/.test(file)) continue;
+    if (!/^(README\.md|docs\/[^/]+\.md|packages\/[^/]+\/(README|AGENTS)\.md)$/.test(file)) continue;
     for (const { code, line } of findBlocks(text)) files.set(`${file.replace(/[/.]/g, "-")}-${line}.ts`, code);
   }
   expect(files.size).toBeGreaterThan(25);

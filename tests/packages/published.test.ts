@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
@@ -69,13 +69,20 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The packages' pages, but for the server's, which is a command. */
+/** The packages' pages, for people and for coding agents, but for the server's, which is a command. */
 const examples = packages
   .filter(({ manifest }) => manifest.name !== "@sluice/server")
-  .map(({ folder: home, manifest }) => {
-    const page = readFileSync(path.join(repositoryRoot, home, "README.md"), "utf8");
-    return { name: manifest.name, engines: manifest.engines?.node ?? "", ...findExample(page) };
-  });
+  .flatMap(({ folder: home, manifest }) =>
+    ["README.md", ...(hasAgentsPage(home) ? ["AGENTS.md"] : [])].map((page) => ({
+      name: `${manifest.name}/${page}`,
+      engines: manifest.engines?.node ?? "",
+      ...findExample(readFileSync(path.join(repositoryRoot, home, page), "utf8")),
+    })),
+  );
+
+function hasAgentsPage(home: string): boolean {
+  return existsSync(path.join(repositoryRoot, home, "AGENTS.md"));
+}
 
 async function compileExamples(): Promise<void> {
   for (const { name, code } of examples) {
@@ -136,6 +143,11 @@ describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manife
     expect(findFileProblems(path.join(stranger.folder, "node_modules", name))).toEqual([]);
   });
 
+  it("takes its page for coding agents along, where it has one", () => {
+    const published = path.join(stranger.folder, "node_modules", name, "AGENTS.md");
+    expect(existsSync(published)).toBe(hasAgentsPage(home));
+  });
+
   it("has nothing of the workshop in its manifest", () => {
     const published = readFileSync(path.join(stranger.folder, "node_modules", name, "package.json"), "utf8");
     expect(published).not.toMatch(/"(source|devDependencies|scripts|private)"/);
@@ -143,6 +155,13 @@ describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manife
 
   it("comes from npm run pack alone", () => {
     expect(manifest.scripts?.prepack, `${home}/package.json`).toMatch(/npm run pack.*exit 1$/);
+  });
+});
+
+describe("pages for coding agents", () => {
+  it("are in the packages that apps and fleets use", () => {
+    const having = packages.filter(({ folder: home }) => hasAgentsPage(home)).map(({ manifest }) => manifest.name);
+    expect(having).toEqual(expect.arrayContaining(["sluice", "@sluice/redis", "@sluice/middleware", "@sluice/server"]));
   });
 });
 

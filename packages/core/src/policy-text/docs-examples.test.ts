@@ -54,6 +54,14 @@ describe("the files in docs/envoy.md", () => {
   });
 });
 
+describe("YAML on the server's pages", () => {
+  it.each(["packages/server/README.md", "packages/server/AGENTS.md"])("loads without a warning: %s", (name) => {
+    const [example, ...others] = findExamples(readPage(name));
+    expect(others).toEqual([]);
+    expect(parsePolicyText(example!.text).warnings).toEqual([]);
+  });
+});
+
 describe("YAML in README.md", () => {
   it("parses, if there is any", () => {
     const page = readPage("README.md");
