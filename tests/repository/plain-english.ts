@@ -3,7 +3,13 @@ import { isNode, lineOf, parseModule, type SyntaxNode, walk } from "./module-syn
 import { isTypeScript, type SourceTree } from "./source-tree.ts";
 
 /** What is guarded now, of what people read: of Markdown the prose, of TypeScript (once it is listed) the string literals. */
-export const guarded: readonly string[] = ["README.md", "docs/*.md", "packages/*/README.md", "packages/*/AGENTS.md"];
+export const guarded: readonly string[] = [
+  "README.md",
+  "docs/*.md",
+  "packages/*/README.md",
+  "packages/*/AGENTS.md",
+  "examples/*/README.md",
+];
 
 /** Guarded pages that are still to be rewritten. The list only shrinks: a page that has become plain must leave it. */
 export const notYet: readonly string[] = [
