@@ -57,8 +57,7 @@ export const failoverFaults: readonly FaultScenario[] = [
     fault:
       "Slots with counters move to another shard of a cluster under traffic, the first of them slowly: for a while its " +
       "keys are on both sides.",
-    beside:
-      "Nothing is lost and nothing is counted anew; no check fails but by being late, because every server is well.",
+    beside: "Nothing is lost and no counter restarts; checks fail only by being late, because every server is healthy.",
     async play(flavor) {
       const cluster = await startCluster({ flavor });
       try {

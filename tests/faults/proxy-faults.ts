@@ -57,7 +57,7 @@ export const proxyFaults: readonly FaultScenario[] = [
   {
     name: "refused connections",
     fault: "Every connection is reset, and new ones are refused for three seconds.",
-    beside: "Whoever asks meanwhile is answered without waiting for a connection.",
+    beside: "Checks meanwhile are answered without waiting for a connection.",
     play: (flavor) =>
       throughProxy("refused connections", flavor, async (scene, proxy) => {
         proxy.refuse();

@@ -36,8 +36,7 @@ export const singleServerFaults: readonly FaultScenario[] = [
   {
     name: "stuck server",
     fault: "The server is stopped with SIGSTOP for two seconds: connections stay, and nothing is answered.",
-    beside:
-      "Nothing more is admitted than without the fault: what the server finds when it goes on, it knows to be late.",
+    beside: "No more is admitted than without the fault: the server knows that what it finds when it goes on is late.",
     play: (flavor) =>
       onServer("stuck server", flavor, {}, async (scene, server) => {
         server.pause();
@@ -50,7 +49,7 @@ export const singleServerFaults: readonly FaultScenario[] = [
   {
     name: "forgotten scripts",
     fault: "SCRIPT FLUSH every 20 ms for three seconds.",
-    beside: "Nothing is degraded by it: no more than one check in a hundred.",
+    beside: "It degrades no more than one check in a hundred.",
     play: (flavor) =>
       onServer("forgotten scripts", flavor, {}, async (scene, server) => {
         const witness = new ServerWitness(server);
@@ -69,8 +68,8 @@ export const singleServerFaults: readonly FaultScenario[] = [
   },
   {
     name: "own stalls",
-    fault: "The store is healthy, and the event loop of the caller itself stands still for 40 ms, again and again.",
-    beside: "Nobody else is blamed for it: no more than one check in a hundred is degraded.",
+    fault: "The store is healthy, and the caller's own event loop stalls for 40 ms, again and again.",
+    beside: "No server is blamed for it: no more than one check in a hundred is degraded.",
     play: (flavor) =>
       onServer("own stalls", flavor, {}, async (scene, server) => {
         const witness = new ServerWitness(server);
@@ -87,8 +86,8 @@ export const singleServerFaults: readonly FaultScenario[] = [
   },
   {
     name: "late start",
-    fault: "There is no server when the counters are opened; it is started two seconds later.",
-    beside: "Until then every check is answered as its policy says.",
+    fault: "There is no server when the counters are opened; it starts two seconds later.",
+    beside: "Until then every check is answered the way its policy says.",
     play: (flavor) =>
       onServer("late start", flavor, { connected: false }, async (scene, server) => {
         await sleep(2000);
