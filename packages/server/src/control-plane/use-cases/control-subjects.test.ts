@@ -240,12 +240,12 @@ describe("what is there of a subject", () => {
       expect(await refusalOf(change(options)), JSON.stringify(options)).toMatchObject({
         code: "version_conflict",
         currentVersion: version,
-        subject: {
+        current: {
           dimension: "user",
           value: "u1",
           version,
           tier: "gold",
-          limits: [{ windows: ["200/s"] }, { windows: ["300/s"], untilMs, reason: "a sale", author: "operator" }],
+          limits: [{ windows: ["200/s"] }, { windows: ["300/s"], until_ms: untilMs, reason: "a sale", author: "operator" }],
         },
       });
     expect(await control.dump()).toBe(before);
