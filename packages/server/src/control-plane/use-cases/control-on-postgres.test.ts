@@ -1,6 +1,7 @@
 import { openPolicyStore, type PolicyStore } from "@sluice/sql";
 import { createFaultyProxy, startPostgres } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { subjectBody } from "../documents/subject-body.ts";
 import { admin, document, openTestControl, refusalOf, type TestControl } from "../testing/open-test-control.ts";
 import { ensureFirstToken } from "./control-tokens.ts";
 
@@ -159,7 +160,7 @@ describe("control planes of several nodes on PostgreSQL", () => {
             expect(one.reason).toMatchObject({
               code: "version_conflict",
               currentVersion: there.version,
-              subject: there,
+              current: subjectBody(there),
             });
       }
     }

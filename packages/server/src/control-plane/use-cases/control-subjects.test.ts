@@ -245,7 +245,10 @@ describe("what is there of a subject", () => {
           value: "u1",
           version,
           tier: "gold",
-          limits: [{ windows: ["200/s"] }, { windows: ["300/s"], until_ms: untilMs, reason: "a sale", author: "operator" }],
+          limits: [
+            { windows: ["200/s"] },
+            { windows: ["300/s"], until_ms: untilMs, reason: "a sale", author: "operator" },
+          ],
         },
       });
     expect(await control.dump()).toBe(before);
