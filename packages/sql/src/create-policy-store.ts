@@ -3,9 +3,8 @@ import { sql } from "kysely";
 import type { Database } from "./database.ts";
 import { PolicyStoreUnavailable } from "./errors.ts";
 import type { PolicyStore } from "./policy-store.ts";
-import { createStoreChange } from "./store-change.ts";
-import { createStoreNote } from "./store-note.ts";
-import { createStoreView } from "./store-view.ts";
+import { createPulseView } from "./queries/pulse.ts";
+import { createStoreChange, createStoreNote, createStoreView } from "./queries/store-queries.ts";
 import { type Session, transact } from "./transact.ts";
 
 const closeWithinMs = 5_000;
@@ -43,7 +42,7 @@ export function createPolicyStore(database: Database): PolicyStore {
   return {
     kind: database.kind,
     where: database.where,
-    readPulse: () => begin(database, "look", (session) => createStoreView(session).pulse()),
+    readPulse: () => begin(database, "look", (session) => createPulseView(session).pulse()),
     read: (work) => begin(database, "read", (session) => work(createStoreView(session))),
     note: (work) => begin(database, "note", (session) => work(createStoreNote(session))),
     change: (work, options) =>

@@ -12,13 +12,13 @@ export function isStorable(text: string): boolean {
   return !unstorable.test(text);
 }
 
-/** With U+FFFD in place of what cannot be stored. */
-export function madeStorable<Row extends object>(row: Row): Row {
-  const entries = Object.entries(row).map(([field, value]) => [
+/** The record with U+FFFD in place of what cannot be stored. */
+export function replaceUnstorable<Entity extends object>(record: Entity): Entity {
+  const entries = Object.entries(record).map(([field, value]) => [
     field,
     typeof value === "string" ? value.replaceAll(everyUnstorable, "\ufffd") : value,
   ]);
-  return Object.fromEntries(entries) as Row;
+  return Object.fromEntries(entries) as Entity;
 }
 
 /**

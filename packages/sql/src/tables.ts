@@ -1,165 +1,233 @@
-/**
- * Rows as both databases hand them over: whole numbers are numbers, flags are 0 or 1, what is absent is null. Columns whose
- * names end in `_key` are what long texts are found by (`text-key.ts`).
- */
+import { describeTable, type Row, type Table } from "./describe-table.ts";
+import type {
+  AuditRecord,
+  KillSwitchRecord,
+  NodeRecord,
+  PolicyRecord,
+  RolloutRecord,
+  SubjectLimitRecord,
+  SubjectRecord,
+  TallyRecord,
+  TokenRecord,
+  VersionRecord,
+} from "./records.ts";
+import { textKey } from "./text-key.ts";
+
+/** Columns whose names end in `_key` are what long texts are found by (`text-key.ts`). */
+
+const policyTable = {
+  name: "sluice_policies",
+  key: ["id"],
+  bounded: ["id"],
+  fields: {
+    id: "id",
+    version: "version",
+    document: "document",
+    owner: "owner",
+    ruleKey: "rule",
+    deleted: { flag: "deleted" },
+    changedMs: "changed_ms",
+  },
+  derived: {
+    rule_key: ({ ruleKey }: PolicyRecord): string | null => (ruleKey === undefined ? null : textKey(ruleKey)),
+  },
+} as const;
+export const policies: Table<PolicyRecord, typeof policyTable> = describeTable(policyTable);
+
+const versionTable = {
+  name: "sluice_versions",
+  key: ["policy", "version"],
+  bounded: ["policy"],
+  fields: {
+    policy: "policy",
+    version: "version",
+    document: "document",
+    deleted: { flag: "deleted" },
+    author: "author",
+    atMs: "at_ms",
+    why: "why",
+    revertOf: "revert_of",
+  },
+} as const;
+export const versions: Table<VersionRecord, typeof versionTable> = describeTable(versionTable);
+
+const rolloutTable = {
+  name: "sluice_rollouts",
+  key: ["id"],
+  bounded: ["id", "policy"],
+  fields: {
+    id: "id",
+    policy: "policy",
+    fromVersion: "from_version",
+    toVersion: "to_version",
+    state: "state",
+    shadow: { flag: "shadow" },
+    by: "by_dimension",
+    steps: { json: "steps" },
+    step: "step",
+    stepSinceMs: "step_since_ms",
+    startsMs: "starts_ms",
+    observeForMs: "observe_for_ms",
+    expectMoreDenials: { flag: "expect_more_denials" },
+    strikes: "strikes",
+    lookedAtMinute: "looked_at_minute",
+    figures: "figures",
+    reason: "reason",
+    author: "author",
+    createdMs: "created_ms",
+    changedMs: "changed_ms",
+  },
+} as const;
+export const rollouts: Table<RolloutRecord, typeof rolloutTable> = describeTable(rolloutTable);
+
+const tallyTable = {
+  name: "sluice_tallies",
+  key: ["rollout", "minute", "node", "step", "side"],
+  bounded: ["rollout", "node"],
+  fields: {
+    rollout: "rollout",
+    node: "node",
+    minute: "minute",
+    step: "step",
+    side: "side",
+    decided: "decided",
+    denied: "denied",
+  },
+} as const;
+export const tallies: Table<TallyRecord, typeof tallyTable> = describeTable(tallyTable);
+
+const subjectTable = {
+  name: "sluice_subjects",
+  key: ["dimension", "value_key"],
+  bounded: ["dimension"],
+  fields: { dimension: "dimension", value: "subject", tier: "tier", version: "version", changedMs: "changed_ms" },
+  derived: { value_key: ({ value }: SubjectRecord): string => textKey(value) },
+} as const;
+export const subjects: Table<SubjectRecord, typeof subjectTable> = describeTable(subjectTable);
+
+const subjectLimitTable = {
+  name: "sluice_subject_limits",
+  key: ["dimension", "value_key", "policy", "limit_name", "temporary"],
+  bounded: ["dimension", "policy", "limit"],
+  fields: {
+    dimension: "dimension",
+    value: "subject",
+    policy: "policy",
+    limit: "limit_name",
+    windows: "windows",
+    untilMs: "until_ms",
+    reason: "reason",
+    author: "author",
+    atMs: "at_ms",
+  },
+  derived: {
+    value_key: ({ value }: SubjectLimitRecord): string => textKey(value),
+    /** 1 for an override, which ends; 0 for a custom limit, which may exist as well. */
+    temporary: ({ untilMs }: SubjectLimitRecord): number => (untilMs === undefined ? 0 : 1),
+  },
+} as const;
+export const subjectLimits: Table<SubjectLimitRecord, typeof subjectLimitTable> = describeTable(subjectLimitTable);
+
+const tokenTable = {
+  name: "sluice_tokens",
+  key: ["id"],
+  bounded: ["id", "name"],
+  fields: {
+    id: "id",
+    name: "name",
+    role: "role",
+    team: "team",
+    sha256: "sha256",
+    createdMs: "created_ms",
+    createdBy: "created_by",
+    expiresMs: "expires_ms",
+    revokedMs: "revoked_ms",
+    lastUsedMs: "last_used_ms",
+  },
+} as const;
+export const tokens: Table<TokenRecord, typeof tokenTable> = describeTable(tokenTable);
+
+const auditTable = {
+  name: "sluice_audit",
+  key: ["id"],
+  bounded: ["id", "action"],
+  fields: {
+    id: "id",
+    atMs: "at_ms",
+    actor: "actor",
+    role: "role",
+    from: "from_address",
+    action: "action",
+    kind: "kind",
+    target: "target",
+    outcome: "outcome",
+    why: "why",
+    before: "before_document",
+    after: "after_document",
+    generation: "generation",
+  },
+  derived: {
+    actor_key: ({ actor }: AuditRecord): string => textKey(actor),
+    target_key: ({ target }: AuditRecord): string => textKey(target),
+  },
+} as const;
+export const audit: Table<AuditRecord, typeof auditTable> = describeTable(auditTable);
+
+const nodeTable = {
+  name: "sluice_nodes",
+  key: ["id"],
+  bounded: ["id"],
+  fields: {
+    id: "id",
+    name: "name",
+    version: "version",
+    startedMs: "started_ms",
+    seenMs: "seen_ms",
+    generation: "generation",
+    appliedMs: "applied_ms",
+    details: "details",
+  },
+} as const;
+export const nodes: Table<NodeRecord, typeof nodeTable> = describeTable(nodeTable);
+
+/** Part of the one row of the pulse. All of its columns are null while it is off. */
+const killSwitchTable = {
+  name: "sluice_pulse",
+  key: [],
+  bounded: [],
+  fields: {
+    mode: "kill_mode",
+    sinceMs: "kill_since_ms",
+    untilMs: "kill_until_ms",
+    reason: "kill_reason",
+    author: "kill_author",
+  },
+} as const;
+export const killSwitch: Table<KillSwitchRecord, typeof killSwitchTable> = describeTable(killSwitchTable);
+type KillSwitchRow = Row<KillSwitchRecord, typeof killSwitchTable>;
+
+/** The rows of every table. */
 export interface Tables {
-  readonly sluice_schema: SchemaRow;
-  readonly sluice_pulse: PulseRow;
-  readonly sluice_policies: PolicyRow;
-  readonly sluice_versions: VersionRow;
-  readonly sluice_subjects: SubjectRow;
-  readonly sluice_subject_limits: SubjectLimitRow;
-  readonly sluice_tokens: TokenRow;
-  readonly sluice_audit: AuditRow;
-  readonly sluice_rollouts: RolloutRow;
-  readonly sluice_tallies: TallyRow;
-  readonly sluice_nodes: NodeRow;
-  readonly sluice_leases: LeaseRow;
-}
-
-/** One row, whose id is 1. */
-export interface SchemaRow {
-  readonly id: number;
-  readonly version: number;
-}
-
-/** One row, whose id is 1. Changes take turns by it. */
-export interface PulseRow {
-  readonly id: number;
-  readonly generation: number;
-  readonly kill_mode: string | null;
-  readonly kill_since_ms: number | null;
-  readonly kill_until_ms: number | null;
-  readonly kill_reason: string | null;
-  readonly kill_author: string | null;
-}
-
-export interface PolicyRow {
-  readonly id: string;
-  readonly version: number;
-  readonly document: string;
-  readonly owner: string | null;
-  readonly rule: string | null;
-  readonly rule_key: string | null;
-  readonly deleted: number;
-  readonly changed_ms: number;
-}
-
-export interface VersionRow {
-  readonly policy: string;
-  readonly version: number;
-  readonly document: string;
-  readonly deleted: number;
-  readonly author: string;
-  readonly at_ms: number;
-  readonly why: string;
-  readonly revert_of: number | null;
-}
-
-export interface SubjectRow {
-  readonly dimension: string;
-  readonly value_key: string;
-  readonly subject: string;
-  readonly tier: string | null;
-  readonly version: number;
-  readonly changed_ms: number;
-}
-
-export interface SubjectLimitRow {
-  readonly dimension: string;
-  readonly value_key: string;
-  readonly policy: string;
-  readonly limit_name: string;
-  /** 1 for an override, which has an end; 0 for a custom limit, which may stand beside it. */
-  readonly temporary: number;
-  readonly subject: string;
-  readonly windows: string;
-  readonly until_ms: number | null;
-  readonly reason: string;
-  readonly author: string;
-  readonly at_ms: number;
-}
-
-export interface TokenRow {
-  readonly id: string;
-  readonly name: string;
-  readonly role: string;
-  readonly team: string | null;
-  readonly sha256: string;
-  readonly created_ms: number;
-  readonly created_by: string;
-  readonly expires_ms: number | null;
-  readonly revoked_ms: number | null;
-  readonly last_used_ms: number | null;
-}
-
-export interface AuditRow {
-  readonly id: string;
-  readonly at_ms: number;
-  readonly actor: string;
-  readonly actor_key: string;
-  readonly role: string;
-  readonly from_address: string;
-  readonly action: string;
-  readonly kind: string;
-  readonly target: string;
-  readonly target_key: string;
-  readonly outcome: string;
-  readonly why: string;
-  readonly before_document: string | null;
-  readonly after_document: string | null;
-  readonly generation: number | null;
-}
-
-export interface RolloutRow {
-  readonly id: string;
-  readonly policy: string;
-  readonly from_version: number;
-  readonly to_version: number;
-  readonly state: string;
-  readonly shadow: number;
-  readonly by_dimension: string;
-  /** JSON. */
-  readonly steps: string;
-  readonly step: number;
-  readonly step_since_ms: number;
-  readonly starts_ms: number;
-  readonly observe_for_ms: number;
-  readonly expect_more_denials: number;
-  readonly strikes: number;
-  readonly looked_at_minute: number;
-  readonly figures: string;
-  readonly reason: string;
-  readonly author: string;
-  readonly created_ms: number;
-  readonly changed_ms: number;
-}
-
-export interface TallyRow {
-  readonly rollout: string;
-  readonly node: string;
-  readonly minute: number;
-  readonly step: number;
-  readonly side: string;
-  readonly decided: number;
-  readonly denied: number;
-}
-
-export interface NodeRow {
-  readonly id: string;
-  readonly name: string;
-  readonly version: string;
-  readonly started_ms: number;
-  readonly seen_ms: number;
-  readonly generation: number;
-  readonly applied_ms: number;
-  readonly details: string;
-}
-
-/** Who does what only one should, and for how long. */
-export interface LeaseRow {
-  readonly name: string;
-  readonly holder: string;
-  readonly since_ms: number;
-  readonly until_ms: number;
+  readonly sluice_policies: Row<PolicyRecord, typeof policyTable>;
+  readonly sluice_versions: Row<VersionRecord, typeof versionTable>;
+  readonly sluice_rollouts: Row<RolloutRecord, typeof rolloutTable>;
+  readonly sluice_tallies: Row<TallyRecord, typeof tallyTable>;
+  readonly sluice_subjects: Row<SubjectRecord, typeof subjectTable>;
+  readonly sluice_subject_limits: Row<SubjectLimitRecord, typeof subjectLimitTable>;
+  readonly sluice_tokens: Row<TokenRecord, typeof tokenTable>;
+  readonly sluice_audit: Row<AuditRecord, typeof auditTable>;
+  readonly sluice_nodes: Row<NodeRecord, typeof nodeTable>;
+  /** One row, whose id is 1. Changes take turns by locking it. */
+  readonly sluice_pulse: { readonly id: number; readonly generation: number } & {
+    readonly [Column in keyof KillSwitchRow]: KillSwitchRow[Column] | null;
+  };
+  /** One row, whose id is 1. */
+  readonly sluice_schema: { readonly id: number; readonly version: number };
+  /** Which node does what only one should, and for how long. */
+  readonly sluice_leases: {
+    readonly name: string;
+    readonly holder: string;
+    readonly since_ms: number;
+    readonly until_ms: number;
+  };
 }

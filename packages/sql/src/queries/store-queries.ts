@@ -1,0 +1,48 @@
+import type { StoreChange, StoreNote, StoreView } from "../policy-store.ts";
+import type { Session } from "../transact.ts";
+import { createAuditNote, createAuditView } from "./audit.ts";
+import { createNodeNote, createNodeView } from "./nodes.ts";
+import { createPolicyChange, createPolicyView } from "./policies.ts";
+import { createPulseChange, createPulseView } from "./pulse.ts";
+import { createRolloutChange, createRolloutView, createTallyNote } from "./rollouts.ts";
+import { createSubjectChange, createSubjectView } from "./subjects.ts";
+import { createTokenChange, createTokenNote, createTokenView } from "./tokens.ts";
+
+/** What can be read in one transaction. */
+export function createStoreView(session: Session): StoreView {
+  return {
+    ...createPulseView(session),
+    ...createPolicyView(session),
+    ...createRolloutView(session),
+    ...createSubjectView(session),
+    ...createTokenView(session),
+    ...createAuditView(session),
+    ...createNodeView(session),
+  };
+}
+
+/** What can be written alongside changes. */
+export function createStoreNote(session: Session): StoreNote {
+  return {
+    ...createStoreView(session),
+    ...createTallyNote(session),
+    ...createTokenNote(session),
+    ...createAuditNote(session),
+    ...createNodeNote(session),
+  };
+}
+
+/**
+ * What can be written in a change. No other change runs at the same time, so a query finds out whether a name is taken before the
+ * write: a statement that failed would have undone everything before it. Indexes forbid the same, to writers outside of Sluice.
+ */
+export function createStoreChange(session: Session): StoreChange {
+  return {
+    ...createStoreNote(session),
+    ...createPulseChange(session),
+    ...createPolicyChange(session),
+    ...createRolloutChange(session),
+    ...createSubjectChange(session),
+    ...createTokenChange(session),
+  };
+}

@@ -1,0 +1,71 @@
+import type { StoreChange, StoreView } from "../policy-store.ts";
+import { subjectLimits, subjects } from "../tables.ts";
+import { textKey } from "../text-key.ts";
+import type { Session } from "../transact.ts";
+import { parseLimit } from "./parse-limit.ts";
+import { putRecords } from "./write-records.ts";
+
+export function createSubjectView({ tables, all }: Session): Pick<StoreView, "subjects" | "subject" | "subjectLimits"> {
+  const selectSubjects = tables.selectFrom("sluice_subjects").select(subjects.columns);
+
+  return {
+    async subjects({ after, limit, dimension } = {}) {
+      let query = selectSubjects.orderBy("dimension").orderBy("value_key");
+      if (dimension !== undefined) query = query.where("dimension", "=", dimension);
+      if (after !== undefined) {
+        if (dimension === undefined) throw new TypeError("`after` requires `dimension`");
+        query = query.where("value_key", ">", textKey(after));
+      }
+      if (limit !== undefined) query = query.limit(parseLimit(limit));
+      return (await all(query)).map(subjects.recordFromRow);
+    },
+
+    async subject(dimension, value) {
+      const query = selectSubjects.where("dimension", "=", dimension).where("value_key", "=", textKey(value));
+      return (await all(query)).map(subjects.recordFromRow)[0];
+    },
+
+    async subjectLimits(dimension, value) {
+      let query = tables.selectFrom("sluice_subject_limits").select(subjectLimits.columns);
+      if (dimension !== undefined) query = query.where("dimension", "=", dimension);
+      if (value !== undefined) query = query.where("value_key", "=", textKey(value));
+      for (const column of subjectLimits.key) query = query.orderBy(column);
+      return (await all(query)).map(subjectLimits.recordFromRow);
+    },
+  };
+}
+
+type SubjectChange = Pick<
+  StoreChange,
+  "putSubject" | "deleteSubject" | "putSubjectLimit" | "deleteSubjectLimit" | "sweepSubjectLimits"
+>;
+
+export function createSubjectChange(session: Session): SubjectChange {
+  const { tables, run } = session;
+  return {
+    putSubject: (records) => putRecords(session, subjects, records),
+
+    async deleteSubject(dimension, value) {
+      for (const table of [subjects.name, subjectLimits.name])
+        await run(tables.deleteFrom(table).where("dimension", "=", dimension).where("value_key", "=", textKey(value)));
+    },
+
+    putSubjectLimit: (records) => putRecords(session, subjectLimits, records),
+
+    async deleteSubjectLimit(dimension, value, policy, limit, kind) {
+      const deleted = await run(
+        tables
+          .deleteFrom("sluice_subject_limits")
+          .where("dimension", "=", dimension)
+          .where("value_key", "=", textKey(value))
+          .where("policy", "=", policy)
+          .where("limit_name", "=", limit)
+          .where("temporary", "=", kind === "override" ? 1 : 0),
+      );
+      return deleted > 0;
+    },
+
+    sweepSubjectLimits: (endedBeforeMs) =>
+      run(tables.deleteFrom("sluice_subject_limits").where("until_ms", "<", endedBeforeMs)),
+  };
+}
