@@ -8,7 +8,7 @@ import { migrations } from "./migrations/index.ts";
 import type { Migration } from "./migrations/migration.ts";
 import { openPolicyStoreAt } from "./open-policy-store.ts";
 import type { PolicyStore } from "./policy-store.ts";
-import { readEverything } from "./testing/policy-store-contract.ts";
+import { readEverything } from "./testing/contract/policy-store-case.ts";
 import { poseAsCockroach } from "./testing/pose-as-cockroach.ts";
 import { sample } from "./testing/sample-records.ts";
 

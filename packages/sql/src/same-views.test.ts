@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { openPolicyStore } from "./open-policy-store.ts";
 import type { PolicyStore, StoreChange } from "./policy-store.ts";
 import { rolloutStates } from "./records.ts";
-import { readEverything } from "./testing/policy-store-contract.ts";
+import { readEverything } from "./testing/contract/policy-store-case.ts";
 import { sample } from "./testing/sample-records.ts";
 
 let server: TestPostgres;

@@ -1,5 +1,6 @@
 import type {
   AuditRecord,
+  KillSwitchRecord,
   NodeRecord,
   PolicyRecord,
   RolloutRecord,
@@ -77,6 +78,14 @@ export const sample = {
     reason: "a launch",
     author: "grace",
     atMs: 1_700_000_000_000,
+    ...given,
+  }),
+  killSwitch: (given: Partial<KillSwitchRecord> = {}): KillSwitchRecord => ({
+    mode: "closed",
+    sinceMs: 1,
+    untilMs: 2,
+    reason: "an attack",
+    author: "ada",
     ...given,
   }),
   token: (given: Partial<TokenRecord> = {}): TokenRecord => ({

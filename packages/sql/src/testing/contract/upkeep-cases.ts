@@ -1,0 +1,124 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { sample } from "../sample-records.ts";
+import { ids, type PolicyStoreCase } from "./policy-store-case.ts";
+
+/** What a write replaces, and what a deletion leaves. */
+export const upkeepCases: readonly PolicyStoreCase[] = [
+  {
+    name: "remembers the latest use of a token, and nothing else by it",
+    async run({ store }) {
+      await store.change((change) => change.putToken(sample.token()));
+      for (const usedMs of [5, 9, 7]) await store.note((note) => note.touchToken("t1", usedMs));
+      await store.note((note) => note.touchToken("unknown", 5));
+      deepStrictEqual(await store.read((view) => view.tokens()), [sample.token({ lastUsedMs: 9 })]);
+    },
+  },
+  {
+    name: "sets what a node counted, and adds nothing to what it said before",
+    async run({ store }) {
+      const first = sample.tally({ minute: 10 });
+      const other = sample.tally({ minute: 11, node: "n2", step: 1, side: "new" });
+      await store.note((note) => note.putTallies([first, other]));
+      await store.note((note) => note.putTallies([]));
+      const later = { ...first, decided: 150, denied: 4 };
+      await store.note((note) => note.putTallies([{ ...first, decided: 120 }, later]));
+      await store.note((note) => note.putTallies([sample.tally({ rollout: "r2", minute: 10 })]));
+      deepStrictEqual(await store.read((view) => view.tallies("r1")), [later, other]);
+      deepStrictEqual(await store.read((view) => view.tallies("r1", 11)), [other]);
+      const many = Array.from({ length: 2_500 }, (_, minute) => sample.tally({ rollout: "r3", minute }));
+      await store.note((note) => note.putTallies(many));
+      deepStrictEqual(await store.read((view) => view.tallies("r3")), many);
+      strictEqual(await store.note((note) => note.sweepTallies(11)), 13);
+      deepStrictEqual(await store.read((view) => view.tallies("r1")), [other]);
+    },
+  },
+  {
+    name: "lets go of nodes, one by one and those long gone",
+    async run({ store }) {
+      await store.note(async (note) => {
+        for (const [id, seenMs] of [
+          ["n1", 10],
+          ["n2", 20],
+          ["n3", 30],
+        ] as const)
+          await note.putNode(sample.node({ id, seenMs }));
+      });
+      await store.note((note) => note.deleteNode("n3"));
+      strictEqual(await store.note((note) => note.sweepNodes(20)), 1);
+      deepStrictEqual(ids(await store.read((view) => view.nodes())), ["n2"]);
+    },
+  },
+  {
+    name: "keeps a custom limit under an override, and each in place of its own kind alone",
+    async run({ store }) {
+      const custom = sample.subjectLimit({ untilMs: undefined, windows: '["1/s"]' });
+      const override = sample.subjectLimit({ untilMs: 50, windows: '["2/s"]' });
+      await store.change(async (change) => {
+        await change.putSubject(sample.subject());
+        for (const record of [{ ...custom, windows: "[]" }, { ...override, windows: "[]" }, custom, override])
+          await change.putSubjectLimit(record);
+      });
+      deepStrictEqual(await store.read((view) => view.subjectLimits()), [custom, override]);
+      strictEqual(await store.change((change) => change.sweepSubjectLimits(51)), 1);
+      deepStrictEqual(await store.read((view) => view.subjectLimits()), [custom]);
+    },
+  },
+  {
+    name: "deletes a subject with its limits, and a limit alone",
+    async run({ store }) {
+      await store.change(async (change) => {
+        for (const value of ["ada", "bob"]) {
+          await change.putSubject(sample.subject({ value }));
+          for (const limit of ["", "x"]) await change.putSubjectLimit(sample.subjectLimit({ value, limit }));
+        }
+        await change.putSubject(sample.subject({ dimension: "ip", value: "ada" }));
+      });
+      await store.change((change) => change.deleteSubject("user", "ada"));
+      const deleted = (kind: "custom" | "override") =>
+        store.change((change) => change.deleteSubjectLimit("user", "bob", "login", "x", kind));
+      deepStrictEqual(
+        [await deleted("custom"), await deleted("override"), await deleted("override")],
+        [false, true, false],
+      );
+      await store.read(async (view) => {
+        deepStrictEqual(
+          (await view.subjects()).map(({ dimension, value }) => [dimension, value]),
+          [
+            ["ip", "ada"],
+            ["user", "bob"],
+          ],
+        );
+        deepStrictEqual(await view.subjectLimits(), [sample.subjectLimit({ value: "bob" })]);
+      });
+    },
+  },
+  {
+    name: "sweeps overrides that have ended, and no custom limit",
+    async run({ store }) {
+      await store.change(async (change) => {
+        for (const [limit, untilMs] of [
+          ["a", 10],
+          ["b", 20],
+          ["c", undefined],
+        ] as const)
+          await change.putSubjectLimit(sample.subjectLimit({ limit, untilMs }));
+      });
+      strictEqual(await store.change((change) => change.sweepSubjectLimits(20)), 1);
+      deepStrictEqual(
+        (await store.read((view) => view.subjectLimits())).map(({ limit }) => limit),
+        ["b", "c"],
+      );
+    },
+  },
+  {
+    name: "tells the kill switch with the pulse, until it is off",
+    async run({ store }) {
+      await store.change((change) => change.putKillSwitch(sample.killSwitch()));
+      deepStrictEqual((await store.readPulse()).killSwitch, sample.killSwitch());
+      await store.change((change) => change.putKillSwitch(sample.killSwitch({ mode: "open", untilMs: 9 })));
+      deepStrictEqual((await store.readPulse()).killSwitch, sample.killSwitch({ mode: "open", untilMs: 9 }));
+      await store.change((change) => change.putKillSwitch(undefined));
+      strictEqual((await store.readPulse()).killSwitch, undefined);
+    },
+  },
+];
