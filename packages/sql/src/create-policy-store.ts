@@ -8,10 +8,10 @@ import { createStoreChange, createStoreNote, createStoreView } from "./queries/s
 import { type Session, transact } from "./transact.ts";
 
 const closeWithinMs = 5_000;
-/** A lease that begins later than this from now was made by a clock that went wrong, and binds nobody. */
+/** A lease that begins later than this from now was made by a clock that was wrong, and is ignored. */
 const maxClockStepMs = 60_000;
 
-/** A policy store on a database whose schema is as it should be. */
+/** A policy store on a database whose schema is up to date. */
 export function createPolicyStore(database: Database): PolicyStore {
   const underWay = new Set<Promise<unknown>>();
   let closed: Promise<void> | undefined;
@@ -28,7 +28,7 @@ export function createPolicyStore(database: Database): PolicyStore {
     return result;
   };
 
-  /** After what was begun before, if that ends soon. */
+  /** Waits for transactions that have begun, up to a bound. */
   const close = async (): Promise<void> => {
     const tooLong = new AbortController();
     await Promise.race([
@@ -50,7 +50,7 @@ export function createPolicyStore(database: Database): PolicyStore {
         database,
         "change",
         async (session) => {
-          await awaitOtherChanges(session);
+          await lockOutOtherChanges(session);
           return work(createStoreChange(session));
         },
         options,
@@ -64,19 +64,16 @@ export function createPolicyStore(database: Database): PolicyStore {
 }
 
 /**
- * Changes of all nodes take turns by a lock on the one row of the pulse. They are READ COMMITTED: each statement after the lock
- * sees all that was committed before it, and whoever had to wait goes on, where a transaction with a snapshot from before its wait
- * would have to be begun anew. SQLite has one writer at a time from the beginning of the transaction on.
+ * Changes of all nodes take turns by a lock on the one row of the pulse. They are READ COMMITTED: each statement after the lock sees
+ * everything that was committed before it, so a change that waited can go on. With a snapshot from before the wait it would have to
+ * be retried. SQLite has one writer at a time, starting at BEGIN.
  */
-async function awaitOtherChanges({ database, tables, all }: Session): Promise<void> {
+async function lockOutOtherChanges({ database, tables, all }: Session): Promise<void> {
   if (database.kind !== "postgres") return;
   await all(tables.selectFrom("sluice_pulse").select("id").where("id", "=", 1).forUpdate());
 }
 
-/**
- * By the database's clock, because those of nodes differ. In sums numbers say their type, so that no server has to guess that of a
- * parameter.
- */
+/** Uses the database's clock, because clocks of nodes differ. Sums cast their parameters, so that no server has to guess a type. */
 async function lead({ database, tables, all }: Session, node: string, forMs: number): Promise<boolean> {
   const now = database.nowMs();
   const rows = await all(

@@ -2,39 +2,40 @@ import type { Expression, Kysely } from "kysely";
 import type { Tables } from "./tables.ts";
 
 /**
- * look: one statement, and nothing around it. read: one view of one moment. note: writes, beside others. change: writes, one at a
- * time in this process. migrate: as a change, and with more time. alone: one statement of a migration, and nothing around it.
+ * look: one reading statement, without a transaction around it. read: one view of one moment. note: writes, at the same time as
+ * others. change: writes, one at a time in this process. migrate: as a change, with more time. alone: one statement of a migration,
+ * without a transaction around it.
  */
 export type TransactionMode = "look" | "read" | "note" | "change" | "migrate" | "alone";
 
-/** What a policy store stands on: one database, by the few things in which PostgreSQL and SQLite differ. */
+/** The database under a policy store: everything in which PostgreSQL and SQLite differ. */
 export interface Database {
   readonly kind: "postgres" | "sqlite";
   /** Without user and password. */
   readonly where: string;
-  /** Builds queries in its dialect, and asks nothing. */
+  /** Builds queries in its dialect, and runs none. */
   readonly tables: Kysely<Tables>;
-  /** What texts are declared as: they sort by their bytes. */
+  /** The type of texts, which sort by their bytes. */
   readonly textType: string;
-  /** Whether a change tells those who listen (`postgres-notices.ts`). */
+  /** Whether a change notifies listeners (`postgres-notices.ts`). */
   readonly notifies: boolean;
-  /** Whether a migration is one transaction. Where not, its statements are carried out one by one, perhaps by several at once. */
+  /** Whether a migration is one transaction. If not, its statements run one by one, possibly on several nodes at once. */
   readonly migratesWhole: boolean;
-  /** The time of whatever clock all of its users share. */
+  /** The time of a clock that all users of the database share. */
   nowMs(): Expression<number>;
-  /** Rejects with `PolicyStoreUnavailable`, in time, or with `MetAnother`. */
+  /** Rejects with `PolicyStoreUnavailable`, in time, or with `TransactionConflict`. */
   begin(mode: TransactionMode): Promise<OpenTransaction>;
-  /** Whether a statement failed because a table that it names is not there. */
-  lacksTable(error: unknown): boolean;
-  /** Whether a statement failed because what it makes is there already. */
-  finds(error: unknown): boolean;
+  /** Whether a statement failed because a table does not exist. */
+  isMissingTable(error: unknown): boolean;
+  /** Whether a statement failed because what it creates exists already. */
+  isDuplicate(error: unknown): boolean;
   close(): Promise<void>;
 }
 
-/** Rejects with `PolicyStoreUnavailable`, with `MetAnother`, or with the database's own error where the statement was at fault. */
+/** Rejects with `PolicyStoreUnavailable`, with `TransactionConflict`, or with the database's error about the statement. */
 export interface OpenTransaction {
   ask(sql: string, parameters: readonly unknown[]): Promise<Answer>;
-  /** Rejects with `MetAnother` only where nothing was done for certain. */
+  /** Rejects with `TransactionConflict` only if nothing was written for certain. */
   commit(): Promise<void>;
   /** Never rejects. */
   rollback(): Promise<void>;
@@ -45,7 +46,7 @@ export interface Answer {
   readonly changed: number;
 }
 
-/** The transaction met another one and was undone: to be begun anew. */
-export class MetAnother extends Error {
-  override readonly name = "MetAnother";
+/** The transaction conflicted with another and was undone. It can be retried. */
+export class TransactionConflict extends Error {
+  override readonly name = "TransactionConflict";
 }

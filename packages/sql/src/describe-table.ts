@@ -1,8 +1,8 @@
 import { checkStorable } from "./storable.ts";
 
 /**
- * How a field is stored. Texts and numbers go into the column of that name as they are, and null stands for undefined. A flag is 0 or
- * 1, because SQLite has no booleans. Anything else is JSON.
+ * How a field is stored. Texts and numbers go into the column of that name as they are, with null for undefined. A flag is 0 or 1,
+ * because SQLite has no booleans. Anything else is JSON.
  */
 type Column<Value> = [Value] extends [boolean]
   ? { readonly flag: string }

@@ -1,7 +1,7 @@
-/** The store cannot be asked now. Nothing is wrong with what was asked. */
+/** The store is unavailable. The request itself was fine. */
 export class PolicyStoreUnavailable extends Error {
   override readonly name = "PolicyStoreUnavailable";
-  /** Whether what was asked may have been done all the same: only the answer was lost. */
+  /** Whether the change may have been made all the same, because only the answer was lost. */
   readonly maybeDone: boolean;
 
   constructor(message: string, { maybeDone = false }: { readonly maybeDone?: boolean } = {}) {
@@ -10,7 +10,7 @@ export class PolicyStoreUnavailable extends Error {
   }
 }
 
-/** The schema is one that a later version of Sluice made. */
+/** A later version of Sluice made the schema. */
 export class SchemaTooNew extends Error {
   override readonly name = "SchemaTooNew";
   /** The version of the schema. */
@@ -21,7 +21,7 @@ export class SchemaTooNew extends Error {
   constructor(where: string, found: number, known: number) {
     super(
       `the policy store ${where} has schema version ${found}, and this version of Sluice knows versions up to ${known}; ` +
-        "start the version of Sluice that upgraded it, or a later one, or restore a backup from before",
+        "start the version of Sluice that upgraded it, or a later one, or restore a backup from before the upgrade",
     );
     this.found = found;
     this.known = known;
@@ -44,12 +44,12 @@ export class TokenNameTaken extends Error {
   override readonly name = "TokenNameTaken";
 }
 
-/** The policy has a version of this number, and versions stay as they are. */
+/** The policy has a version of this number, and versions never change. */
 export class VersionTaken extends Error {
   override readonly name = "VersionTaken";
 }
 
-/** A field is one that no store can keep as it is. */
+/** A field has a value that cannot be stored unchanged. */
 export class UnstorableValue extends Error {
   override readonly name = "UnstorableValue";
   readonly field: string;

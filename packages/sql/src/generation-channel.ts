@@ -1,2 +1,2 @@
-/** Where PostgreSQL tells of a new generation. What it says is the generation's number, in digits. */
+/** The channel on which PostgreSQL announces a new generation. The payload is its number, in digits. */
 export const generationChannel = "sluice_generation";

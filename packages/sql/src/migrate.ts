@@ -5,8 +5,8 @@ import type { Migration } from "./migrations/migration.ts";
 import { type Session, transact } from "./transact.ts";
 
 /**
- * Brings the schema to the newest version that is known, one migration after another, in turn with all others who do the same.
- * Where there is nothing to do nothing is written, so a node that starts needs no right to create tables.
+ * Brings the schema to the newest version that is known, one migration after another, in turn with other nodes that do the same.
+ * A schema that is up to date is not written to, so a node may start without the right to create tables.
  */
 export async function migrate(database: Database, migrations: readonly Migration[]): Promise<void> {
   const known = migrations.length;
@@ -19,41 +19,41 @@ export async function migrate(database: Database, migrations: readonly Migration
     const version = refuseNewer((await findVersion(database)) ?? 0);
     const next = migrations[version];
     if (next === undefined) return;
-    if (!database.migratesWhole) await carryOutOneByOne(database, next);
+    if (!database.migratesWhole) await applyOneByOne(database, next);
     else
       await transact(database, "migrate", async (session) => {
-        // Whoever had the turn before may have done it.
-        if (refuseNewer(await lockVersion(session)) === version) await carryOut(session, next);
+        // The node before may have done it.
+        if (refuseNewer(await lockVersion(session)) === version) await apply(session, next);
       });
   }
 }
 
-async function carryOut({ database, run }: Session, next: Migration): Promise<void> {
+async function apply({ database, run }: Session, next: Migration): Promise<void> {
   for (const statement of next.statements(database.textType)) await run(plain(statement));
   await run(raiseVersion(database, next));
 }
 
-/** The version says that all of it is done. */
-async function carryOutOneByOne(database: Database, next: Migration): Promise<void> {
-  for (const statement of next.statements(database.textType)) await carryOutAlone(database, plain(statement));
-  await carryOutAlone(database, raiseVersion(database, next));
+/** The version is raised last: it says that all statements ran. */
+async function applyOneByOne(database: Database, next: Migration): Promise<void> {
+  for (const statement of next.statements(database.textType)) await runAlone(database, plain(statement));
+  await runAlone(database, raiseVersion(database, next));
 }
 
-/** Who begins anew, or beside others, passes over what is there. */
-async function carryOutAlone(database: Database, statement: Compilable): Promise<void> {
+/** Skips what exists already, after a restart or because another node migrates at the same time. */
+async function runAlone(database: Database, statement: Compilable): Promise<void> {
   try {
     await transact(database, "alone", ({ run }) => run(statement));
   } catch (error) {
-    if (!database.finds(error)) throw error;
+    if (!database.isDuplicate(error)) throw error;
   }
 }
 
-/** Never lowers it: others may be further. */
+/** Never lowers it: another node may be further. */
 function raiseVersion({ tables }: Database, { version }: Migration): Compilable {
   return tables.updateTable("sluice_schema").set({ version }).where("id", "=", 1).where("version", "<", version);
 }
 
-/** Undefined where no version of Sluice was here before, or did not get far. */
+/** Undefined if there is no schema yet, or only its beginning. */
 async function findVersion(database: Database): Promise<number | undefined> {
   try {
     return await transact(database, "look", async ({ all }) => {
@@ -61,7 +61,7 @@ async function findVersion(database: Database): Promise<number | undefined> {
       return row?.version;
     });
   } catch (error) {
-    if (database.lacksTable(error)) return undefined;
+    if (database.isMissingTable(error)) return undefined;
     throw error;
   }
 }
@@ -78,10 +78,10 @@ async function createVersion(database: Database): Promise<void> {
     await transact(database, "migrate", async ({ run }) => {
       for (const statement of statements) await run(statement);
     });
-  else for (const statement of statements) await carryOutAlone(database, statement);
+  else for (const statement of statements) await runAlone(database, statement);
 }
 
-/** As it is once whoever else migrates is done. SQLite has one writer at a time, and needs no lock. */
+/** Waits until no other node migrates. SQLite has one writer at a time, and needs no lock. */
 async function lockVersion({ database, tables, all }: Session): Promise<number> {
   const [row] = await all(
     tables

@@ -6,12 +6,12 @@ import type { PolicyStore } from "./policy-store.ts";
 export interface PolicyStoreOptions {
   /**
    * `postgres://user:password@host:5432/database` with `sslmode`, `sslrootcert` and the like as `pg` knows them, `sqlite:/a/file`,
-   * or `sqlite::memory:` for one that is gone when it is closed.
+   * or `sqlite::memory:` for a store that is gone when it is closed.
    */
   readonly url: string;
-  /** What PostgreSQL shows of who is connected. */
+  /** The name that PostgreSQL shows for these connections. */
   readonly applicationName?: string | undefined;
-  /** Whether changes are told by NOTIFY, where the server knows that. Absent: yes. */
+  /** Whether changes are announced by NOTIFY, if the server has it. Absent: yes. */
   readonly notify?: boolean | undefined;
   /** How long connecting may take. */
   readonly connectTimeoutMs?: number | undefined;
@@ -20,19 +20,19 @@ export interface PolicyStoreOptions {
 }
 
 /**
- * Opens a policy store, and brings its schema to the version that this program knows, also when several do so at once. Rejects
- * with `PolicyStoreUnavailable` in time, with `SchemaTooNew`, and with a `TypeError` for a URL that is none.
+ * Opens a policy store, and brings its schema to the version that this program knows, even if several nodes do so at once. Rejects
+ * with `PolicyStoreUnavailable` within the timeouts, with `SchemaTooNew`, and with a `TypeError` for a URL that is not valid.
  */
 export function openPolicyStore(options: PolicyStoreOptions): Promise<PolicyStore> {
   return openPolicyStoreAt(options, allMigrations);
 }
 
-/** As `openPolicyStore` of a program that knows these migrations. */
+/** `openPolicyStore` of a program that knows these migrations. */
 export async function openPolicyStoreAt(
   options: PolicyStoreOptions,
   migrations: readonly Migration[],
 ): Promise<PolicyStore> {
-  // What it stands on takes a quarter of a second to load, and many who may open a store never do.
+  // The libraries below take a quarter of a second to load, and many programs that could open a store never do.
   const [{ createPolicyStore }, { migrate }] = await Promise.all([
     import("./create-policy-store.ts"),
     import("./migrate.ts"),
@@ -53,14 +53,12 @@ async function openDatabase(options: PolicyStoreOptions): Promise<Database> {
     const { openPostgres } = await import("./postgres-database.ts");
     return openPostgres(options);
   }
-  // `sqlite:///a/file` is as good as `sqlite:/a/file`.
+  // `sqlite:///a/file` means the same as `sqlite:/a/file`.
   const file = url.startsWith("sqlite:") ? url.slice("sqlite:".length).replace(/^\/\//, "") : "";
   if (file !== "") {
     const { openSqlite } = await import("./sqlite-database.ts");
     return openSqlite(file);
   }
-  // The URL may hold a password, and is not repeated.
-  throw new TypeError(
-    "a policy store's URL begins with postgres:// or postgresql://, or is sqlite: and the path of a file",
-  );
+  // The URL may contain a password, so the message does not repeat it.
+  throw new TypeError("a policy store's URL must be postgres://…, postgresql://…, or sqlite: and the path of a file");
 }

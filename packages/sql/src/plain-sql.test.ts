@@ -123,7 +123,7 @@ function reduce(statement: string): string {
 }
 
 /** What takes the same as a form, over reduced statements. */
-function patternOf(form: string): string {
+function patternFromForm(form: string): string {
   const tokens = form.split(/ (?![^<]*>)/).map((token, index) => {
     const [, opening = "", core = "", closing = ""] = /^(\[*)(.*?)(\]*)$/.exec(token) ?? [];
     const part = /^<(\w+)>$/.exec(core)?.[1];
@@ -144,7 +144,7 @@ const partPatterns = new Map<string, string>();
 function partPattern(part: string): string {
   const known = partPatterns.get(part);
   if (known !== undefined) return known;
-  const forms = partForms.filter((each) => each.part === part).map(({ form }) => patternOf(form));
+  const forms = partForms.filter((each) => each.part === part).map(({ form }) => patternFromForm(form));
   if (forms.length === 0) throw new Error(`no form of <${part}>`);
   const one = `(?:${forms.toSorted((a, b) => b.length - a.length).join("|")})`;
   const separator = separators[part];
@@ -154,8 +154,9 @@ function partPattern(part: string): string {
   return pattern;
 }
 
-const takes = (form: string, reduced: string): boolean => new RegExp(`^${patternOf(form)}$`).test(reduced);
-const holds = (form: string, reduced: string): boolean => new RegExp(`(?:^| )${patternOf(form)}(?: |$)`).test(reduced);
+const takes = (form: string, reduced: string): boolean => new RegExp(`^${patternFromForm(form)}$`).test(reduced);
+const holds = (form: string, reduced: string): boolean =>
+  new RegExp(`(?:^| )${patternFromForm(form)}(?: |$)`).test(reduced);
 
 function judge(statement: string): string | undefined {
   const reduced = reduce(statement);

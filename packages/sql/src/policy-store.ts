@@ -13,61 +13,61 @@ import type {
 } from "./records.ts";
 
 /**
- * Where policies and all that belongs to them are kept, durably. Rejects with `PolicyStoreUnavailable` while it cannot be
- * asked; what was asked then has not been done, or, when the answer alone was lost, has been done whole.
+ * Stores policies and everything that belongs to them, durably. Rejects with `PolicyStoreUnavailable` while it is unavailable; the
+ * change then was not made, or, if only the answer was lost, was made whole.
  */
 export interface PolicyStore {
   readonly kind: "postgres" | "sqlite";
   /** For logs: the server's address or the file, without user and password. */
   readonly where: string;
-  /** What a node looks at every second: one row. */
+  /** What a node reads every second: one row. */
   readPulse(): Promise<Pulse>;
-  /** One view, of one moment. Inside of any `work` this store is asked through what that is given, and not anew. */
+  /** One view, of one moment. Inside of `work`, use the view that it is given, and not the store. */
   read<T>(work: (view: StoreView) => Promise<T>): Promise<T>;
   /**
-   * One change of what nodes decide by, or of who may do what: one after another among all changes of all nodes, whole or not
-   * at all. It is begun anew when the server says that it met another one, so `work` does nothing but ask `change`. With
-   * `dryRun` everything is done, and undone. What `work` throws undoes it too, and is thrown.
+   * One change of what nodes decide by, or of who may do what. Changes of all nodes happen one after another, each whole or not at
+   * all. A change that conflicts with another is retried, so `work` must do nothing but use `change`. With `dryRun` everything is
+   * done, and undone. An error that `work` throws also undoes it, and is thrown.
    */
   change<T>(work: (change: StoreChange) => Promise<T>, options?: { readonly dryRun?: boolean | undefined }): Promise<T>;
-  /** Writes what no node decides by, beside changes: nodes, tallies, audit, uses of tokens. Whole or not at all. */
+  /** Writes what no node decides by, without waiting for changes: nodes, tallies, audit, uses of tokens. Whole or not at all. */
   note<T>(work: (note: StoreNote) => Promise<T>): Promise<T>;
   /**
-   * Whether this node is the one that does what only one should, for so long from now. Who was it stays it while they ask in
-   * time; who stops asking is followed by another. Asked for 0 ms, whoever leads gives it up.
+   * Whether this node is the leader, which does what only one node should, for the next `forMs`. A leader stays the leader while it
+   * asks in time, and is replaced if it stops asking. A leader that asks for 0 ms resigns.
    */
   lead(node: string, forMs: number): Promise<boolean>;
   close(): Promise<void>;
 }
 
 export interface Pulse {
-  /** Counts up with every change. 0: nothing was ever written. */
+  /** Counts up with every change. 0: nothing was written yet. */
   readonly generation: number;
-  /** Also when its end has passed. */
+  /** Returned even if its end has passed. */
   readonly killSwitch: KillSwitchRecord | undefined;
 }
 
-/** A part of a long list: what comes after (or for newest-first lists before) the last one of the part before. */
+/** A part of a long list: what follows `after`, the last record of the page before. */
 export interface Page {
   readonly after?: string | undefined;
   /** Absent: all. */
   readonly limit?: number | undefined;
 }
 
-/** Reading. Lists are in order of their ids (of their bytes in UTF-8), or, where said, newest first. */
+/** Reading. Lists are ordered by id (by its bytes in UTF-8), or newest first if it says so. */
 export interface StoreView {
   pulse(): Promise<Pulse>;
-  /** By the store's own clock, which is the same to all nodes. */
+  /** By the store's clock, which is the same for all nodes. */
   nowMs(): Promise<number>;
   /** Without deleted ones. */
   policies(page?: Page & { readonly owner?: string | undefined }): Promise<readonly PolicyRecord[]>;
-  /** Also a deleted one. */
+  /** Finds deleted policies too. */
   policy(id: string): Promise<PolicyRecord | undefined>;
   findPolicyByRule(ruleKey: string): Promise<PolicyRecord | undefined>;
   /** Newest first; `after` is a version, in digits. */
   versions(policy: string, page?: Page): Promise<readonly VersionRecord[]>;
   version(policy: string, version: number): Promise<VersionRecord | undefined>;
-  /** Of every policy that ever was, also of deleted ones. */
+  /** Of every policy, deleted ones included. */
   newestVersions(): Promise<ReadonlyMap<string, number>>;
   /** Newest first. `toVersions`: only those to one of these versions, both ends included. */
   rollouts(
@@ -79,14 +79,14 @@ export interface StoreView {
   ): Promise<readonly RolloutRecord[]>;
   rollout(id: string): Promise<RolloutRecord | undefined>;
   tallies(rollout: string, sinceMinute?: number): Promise<readonly TallyRecord[]>;
-  /** `after` is the value of the last subject; only within one dimension. */
+  /** `after` is the value of the last subject, and requires `dimension`. */
   subjects(query?: Page & { readonly dimension?: string | undefined }): Promise<readonly SubjectRecord[]>;
   subject(dimension: string, value: string): Promise<SubjectRecord | undefined>;
-  /** Also those that have ended and were not swept yet. Of one subject, or of all. */
+  /** Of one subject, or of all. Includes those that have ended and were not deleted yet. */
   subjectLimits(dimension?: string, value?: string): Promise<readonly SubjectLimitRecord[]>;
   tokens(): Promise<readonly TokenRecord[]>;
   token(id: string): Promise<TokenRecord | undefined>;
-  /** Newest first. `target` alone or with `kind`; from `sinceMs` on, and before `untilMs`. */
+  /** Newest first. `target` alone or with `kind`; starting at `sinceMs`, and before `untilMs`. */
   audit(query?: AuditQuery): Promise<readonly AuditRecord[]>;
   nodes(): Promise<readonly NodeRecord[]>;
 }
@@ -101,43 +101,43 @@ export interface AuditQuery extends Page {
   readonly untilMs?: number | undefined;
 }
 
-/** Many are written together: one by one, each would take a way to the server and back. */
+/** Several records are written together: one by one, each would take a round trip. */
 export type OneOrMany<Record> = Record | readonly Record[];
 
 /** Writing what no node decides by. */
 export interface StoreNote extends StoreView {
-  /** Said again, it is the same. What cannot be stored of it is replaced: an attempt is recorded whatever it was about. */
+  /** Adding a record again changes nothing. Characters that cannot be stored are replaced, so that every attempt is recorded. */
   addAudit(records: OneOrMany<AuditRecord>): Promise<void>;
-  /** How many that were older are gone: so many at most, because one statement that takes very long holds up others. */
-  sweepAudit(beforeMs: number, limit: number): Promise<number>;
+  /** Returns how many were deleted: at most `limit`, because one very long statement would block others. */
+  deleteAuditBefore(beforeMs: number, limit: number): Promise<number>;
   putNode(record: NodeRecord): Promise<void>;
   deleteNode(id: string): Promise<void>;
-  sweepNodes(seenBeforeMs: number): Promise<number>;
-  /** Sets what a node counted in a minute: said again, it is not added. */
+  deleteNodesSeenBefore(seenBeforeMs: number): Promise<number>;
+  /** Sets what a node counted in a minute. Writing it again does not add. */
   putTallies(records: readonly TallyRecord[]): Promise<void>;
-  sweepTallies(beforeMinute: number): Promise<number>;
-  /** Never back to an earlier time. */
+  deleteTalliesBefore(beforeMinute: number): Promise<number>;
+  /** Never sets an earlier time. */
   touchToken(id: string, usedMs: number): Promise<void>;
 }
 
 /**
  * Changing what nodes decide by. A refusal (`RuleTaken`, `TokenNameTaken`, `VersionTaken`, `UnstorableValue`) has written nothing, and
- * whoever catches it may go on.
+ * code that catches it may go on.
  */
 export interface StoreChange extends StoreNote {
-  /** The next generation, which this change is. Asked again within it, the same. */
+  /** The generation that this change makes. Within one change it is always the same. */
   nextGeneration(): Promise<number>;
-  /** In place of the one with its id, or as a new one. Rejects with `RuleTaken` where another policy has its rule key. */
+  /** Replaces the policy with its id, or adds one. Rejects with `RuleTaken` if another policy has its rule key. */
   putPolicy(records: OneOrMany<PolicyRecord>): Promise<void>;
-  /** Never in place of another: rejects with `VersionTaken` where the policy has one of that number. */
+  /** Never replaces a version: rejects with `VersionTaken` if the policy has one of that number. */
   addVersion(records: OneOrMany<VersionRecord>): Promise<void>;
   putRollout(record: RolloutRecord): Promise<void>;
   putSubject(records: OneOrMany<SubjectRecord>): Promise<void>;
-  /** With its limits. */
+  /** Deletes its limits too. */
   deleteSubject(dimension: string, value: string): Promise<void>;
-  /** In place of one for the same policy and limit; a custom limit and an override may stand beside each other. */
+  /** Replaces the one for the same policy and limit. A custom limit and an override may both exist. */
   putSubjectLimit(records: OneOrMany<SubjectLimitRecord>): Promise<void>;
-  /** Whether there was one. */
+  /** Returns whether there was one. */
   deleteSubjectLimit(
     dimension: string,
     value: string,
@@ -145,10 +145,10 @@ export interface StoreChange extends StoreNote {
     limit: string,
     kind: "custom" | "override",
   ): Promise<boolean>;
-  /** How many ended before then. */
-  sweepSubjectLimits(endedBeforeMs: number): Promise<number>;
+  /** Returns how many were deleted. */
+  deleteEndedSubjectLimits(endedBeforeMs: number): Promise<number>;
   /** Undefined: off. */
   putKillSwitch(record: KillSwitchRecord | undefined): Promise<void>;
-  /** In place of the one with its id. Rejects with `TokenNameTaken` where another that is not revoked has its name. */
+  /** Replaces the token with its id. Rejects with `TokenNameTaken` if another token that is not revoked has its name. */
   putToken(record: TokenRecord): Promise<void>;
 }

@@ -9,7 +9,7 @@ export interface PostgresPlace {
   readonly where: string;
 }
 
-/** How a URL's server is connected to. Throws a `TypeError`, without the URL, where that is none. */
+/** How to connect to the server of a URL. Throws a `TypeError`, which does not repeat the URL, if it is not valid. */
 export function findPostgres(url: string, applicationName = "sluice"): PostgresPlace {
   const config: pg.ClientConfig = {
     connectionString: url,
@@ -22,11 +22,11 @@ export function findPostgres(url: string, applicationName = "sluice"): PostgresP
     const { host, port, database } = new pg.Client(config);
     return { config, where: `postgres://${host.includes(":") ? `[${host}]` : host}:${port}/${database ?? ""}` };
   } catch (error) {
-    throw new TypeError(`the policy store's postgres URL is of no use: ${(error as Error).message}`);
+    throw new TypeError(`the policy store's postgres URL is not valid: ${(error as Error).message}`);
   }
 }
 
-/** Lets go of a connection at once, whatever is on its way. What was asked on it is rejected. */
+/** Cuts a connection at once, and rejects what was asked on it. */
 export function cutConnection(client: pg.Client | pg.PoolClient): void {
   (client as pg.Client).connection.stream.destroy();
 }

@@ -8,7 +8,13 @@ import {
   sql,
 } from "kysely";
 import pg from "pg";
-import { type Answer, type Database, MetAnother, type OpenTransaction, type TransactionMode } from "./database.ts";
+import {
+  type Answer,
+  type Database,
+  type OpenTransaction,
+  TransactionConflict,
+  type TransactionMode,
+} from "./database.ts";
 import { PolicyStoreUnavailable } from "./errors.ts";
 import { cutConnection, findPostgres } from "./postgres-client.ts";
 import type { Tables } from "./tables.ts";
@@ -18,13 +24,10 @@ const maxConnections = 4;
 const idleForMs = 30_000;
 const turnWithinMs = 10_000;
 const migrationTimeoutMs = 300_000;
-/** Beyond the server's own timeout: then it is not the server that is slow, the way to it is broken. */
+/** On top of the server's own timeout. If that passes too, the network is broken, and not the server slow. */
 const graceMs = 1_000;
 const closeWithinMs = 2_000;
-/**
- * How long the server waits for the next statement, in statement timeouts: a node that vanished holds up nobody's changes for
- * longer.
- */
+/** How long the server waits for the next statement, in statement timeouts: a node that vanishes blocks changes no longer than that. */
 const idleTimeouts = 1.5;
 
 export interface PostgresOptions {
@@ -50,7 +53,7 @@ export async function openPostgres({
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: idleForMs,
   });
-  // A connection that breaks while nobody uses it is no concern of anybody: the pool opens another.
+  // A connection that breaks while idle needs no handling: the pool opens another.
   pool.on("error", () => undefined);
   const server = new PostgresServer(pool, where, statementTimeoutMs);
   try {
@@ -65,7 +68,7 @@ export async function openPostgres({
 class PostgresServer implements Database {
   readonly kind = "postgres";
   readonly where: string;
-  /** Whatever order the database's own collation has, texts sort by their bytes, as they do in SQLite. */
+  /** Texts sort by their bytes, as in SQLite, whatever the database's collation is. */
   textType = 'text collate "C"';
   notifies = false;
   migratesWhole = true;
@@ -82,7 +85,7 @@ class PostgresServer implements Database {
     this.#changes = new Turns(`the policy store ${where}`);
     pool.on("connect", (client) => {
       this.#open.add(client);
-      // One that breaks in the moment between being had from the pool and being used would end the process without this.
+      // Without this, a connection that breaks between leaving the pool and its first use would end the process.
       client.on("error", () => undefined);
     });
     pool.on("remove", (client) => this.#open.delete(client));
@@ -97,8 +100,8 @@ class PostgresServer implements Database {
   }
 
   /**
-   * CockroachDB compares texts by their bytes anyway, and knows no NOTIFY. What changes its schema is refused in a transaction that
-   * is READ COMMITTED, or ends that transaction, and may fail after a COMMIT that succeeded: there it stands alone.
+   * CockroachDB always compares texts by their bytes, and has no NOTIFY. A READ COMMITTED transaction there refuses schema changes or
+   * is ended by them, and they may fail after a successful COMMIT, so each one runs outside of a transaction.
    */
   async recognise(notify: boolean): Promise<void> {
     const transaction = await this.begin("look");
@@ -117,7 +120,7 @@ class PostgresServer implements Database {
     return sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`;
   }
 
-  /** Changes of this process wait here for one another, so that those who wait for other nodes' take up one connection at most. */
+  /** Changes of this process wait for one another here, so at most one connection waits for changes of other nodes. */
   async begin(mode: TransactionMode): Promise<OpenTransaction> {
     const inTurn = mode === "change" || isMigration(mode);
     const endTurn = inTurn ? await this.#changes.take(turnWithinMs) : () => undefined;
@@ -146,16 +149,16 @@ class PostgresServer implements Database {
     }
   }
 
-  lacksTable(error: unknown): boolean {
+  isMissingTable(error: unknown): boolean {
     return (error as { readonly code?: string }).code === "42P01";
   }
 
-  finds(error: unknown): boolean {
+  isDuplicate(error: unknown): boolean {
     const { code = "" } = error as { readonly code?: string };
     return creationStates.has(code) || code === duplicateColumn;
   }
 
-  /** Connections that are in use end with what they are used for, if that is soon. */
+  /** Connections in use are closed after their transaction, or cut if that takes too long. */
   async close(): Promise<void> {
     const timer = setTimeout(() => {
       for (const client of this.#open) cutConnection(client);
@@ -177,7 +180,7 @@ class PostgresTransaction implements OpenTransaction {
   readonly #around: TransactionSurroundings;
   #state: "begun" | "released" = "begun";
   #before: Promise<unknown> = Promise.resolve();
-  /** Whether it may be used again. */
+  /** Whether the connection can be used again. */
   #sound = true;
 
   constructor(client: pg.PoolClient, around: TransactionSurroundings) {
@@ -186,9 +189,7 @@ class PostgresTransaction implements OpenTransaction {
     client.on("error", this.#onError);
   }
 
-  /**
-   * Timeouts are set for this transaction alone, which poolers between here and the server let through. All of it travels at once.
-   */
+  /** Timeouts are set for this transaction alone, which connection poolers allow. One round trip does it all. */
   async begin(): Promise<void> {
     const { mode, timeoutMs } = this.#around;
     if (isSingle(mode)) return;
@@ -204,12 +205,12 @@ class PostgresTransaction implements OpenTransaction {
     return { rows, changed: rowCount ?? 0 };
   }
 
-  /** Where no answer comes it may have been done, and is never repeated. */
+  /** Without an answer the commit may have happened, so it is never repeated. */
   async commit(): Promise<void> {
     if (!isSingle(this.#around.mode)) {
       try {
         const { command } = await this.#send("commit");
-        if (command !== "COMMIT") throw new Error(`the policy store ${this.#around.where} has undone a transaction`);
+        if (command !== "COMMIT") throw new Error(`the policy store ${this.#around.where} rolled a transaction back`);
       } catch (error) {
         if (!(error instanceof PolicyStoreUnavailable)) throw error;
         const unknown = "whether the last change was made is not known";
@@ -232,7 +233,7 @@ class PostgresTransaction implements OpenTransaction {
     this.#around.endTurn();
   }
 
-  /** One after another, as `pg` wants it, also when several are asked at once. */
+  /** One after another, as `pg` requires, even if several are asked at once. */
   #send(statement: string, parameters?: readonly unknown[]): Promise<pg.QueryResult> {
     const answer = this.#before.then(() => this.#sendNow(statement, parameters));
     this.#before = answer.catch(() => undefined);
@@ -245,7 +246,7 @@ class PostgresTransaction implements OpenTransaction {
       cutConnection(this.#client);
     }, this.#around.timeoutMs + graceMs);
     try {
-      // Several statements at once are sent without parameters, not even none of them.
+      // `pg` takes several statements in one text only without a list of parameters, even an empty one.
       return parameters === undefined
         ? await this.#client.query(statement)
         : await this.#client.query(statement, [...parameters]);
@@ -258,18 +259,18 @@ class PostgresTransaction implements OpenTransaction {
 
   #translate(error: unknown): unknown {
     const { mode, where } = this.#around;
-    const code = stateOf(error);
+    const code = findSqlState(error);
     if (code === undefined || isUnavailable(code)) {
       this.#sound = false;
       return unavailable(where, error);
     }
-    const meets =
+    const conflicts =
       conflictStates.has(code) ||
-      // Two who create the same table at once collide in PostgreSQL's own tables.
+      // Two nodes that create the same table at once collide in PostgreSQL's own tables.
       (mode === "migrate" && creationStates.has(code)) ||
-      // Another is just making the same.
+      // Another node is creating the same object.
       (mode === "alone" && code === "55000");
-    return meets ? new MetAnother((error as Error).message) : error;
+    return conflicts ? new TransactionConflict((error as Error).message) : error;
   }
 
   readonly #onError = (): void => {
@@ -283,7 +284,7 @@ const conflictStates = new Set(["40001", "40P01"]);
 const creationStates = new Set(["23505", "42P07", "42710"]);
 const duplicateColumn = "42701";
 
-/** One statement that is a transaction by itself. */
+/** One statement, without BEGIN and COMMIT. */
 function isSingle(mode: TransactionMode): boolean {
   return mode === "look" || mode === "alone";
 }
@@ -294,20 +295,20 @@ function isMigration(mode: TransactionMode): boolean {
 
 /**
  * Connection, authentication, no such database, resources, operator intervention (shutdown, timeout), system errors; read-only (a
- * standby), idle in transaction, lock not to be had, completion unknown.
+ * standby), idle in transaction, lock not available, completion unknown.
  */
 function isUnavailable(state: string): boolean {
   const classes = ["08", "28", "3D", "53", "57", "58"];
   return classes.includes(state.slice(0, 2)) || ["25006", "25P03", "55P03", "40003"].includes(state);
 }
 
-/** What the server said, by its SQLSTATE; undefined where it is not the server that speaks. */
-function stateOf(error: unknown): string | undefined {
+/** The SQLSTATE of an error of the server; undefined for any other error. */
+function findSqlState(error: unknown): string | undefined {
   const { code, severity } = error as { readonly code?: unknown; readonly severity?: unknown };
   return typeof code === "string" && severity !== undefined ? code : undefined;
 }
 
 function unavailable(where: string, error: unknown): PolicyStoreUnavailable {
   const { message, code } = error as { readonly message: string; readonly code?: string };
-  return new PolicyStoreUnavailable(`the policy store ${where} cannot be asked: ${message || code}`);
+  return new PolicyStoreUnavailable(`the policy store ${where} is unavailable: ${message || code}`);
 }

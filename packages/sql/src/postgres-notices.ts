@@ -10,15 +10,15 @@ export interface PostgresListenerOptions {
   readonly url: string;
   readonly channel: string;
   readonly applicationName?: string | undefined;
-  /** How often the server is asked whether it is there. */
+  /** How often to check that the server answers. */
   readonly probeEveryMs?: number | undefined;
   /** How long connecting and answering may take. */
   readonly answerWithinMs?: number | undefined;
-  /** Hears what a NOTIFY said. */
+  /** Called with the payload of every NOTIFY. */
   onMessage(payload: string): void;
   /**
-   * listening: from now on it hears everything; what was told before may have been missed, so look again. lost: it hears nothing,
-   * and tries to connect again by itself. refused: the server knows no LISTEN, it hears nothing, and tries no more.
+   * listening: every message arrives, starting now; earlier ones may have been missed, so read again. lost: no messages arrive
+   * until it has reconnected, which it does automatically. refused: the server has no LISTEN, and it does not try again.
    */
   onState?(state: ListenerState, why?: string): void;
 }
@@ -30,9 +30,9 @@ export interface PostgresListener {
 }
 
 /**
- * Hears what is told on a channel, on a connection of its own that is opened again when it breaks. It asks now and then whether the
- * server is there, because a network that lost its way says nothing. Throws a `TypeError` where the URL is none; a server that is
- * not there yet is waited for, and one that knows no LISTEN is left alone.
+ * Listens on a channel with a dedicated connection, and reconnects when that breaks. It checks the server at intervals, because a
+ * broken network reports no error. Throws a `TypeError` if the URL is not valid; waits for a server that is not up yet, and gives
+ * up on one that has no LISTEN.
  */
 export function openPostgresListener(options: PostgresListenerOptions): PostgresListener {
   const place = findPostgres(options.url, options.applicationName);
@@ -49,7 +49,7 @@ class Listener implements PostgresListener {
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
   #failures = 0;
-  #told: ListenerState | undefined;
+  #reported: ListenerState | undefined;
   #closed = false;
 
   constructor(options: PostgresListenerOptions, config: pg.ClientConfig) {
@@ -82,18 +82,18 @@ class Listener implements PostgresListener {
     if (client !== this.#client) return;
     if (refusal !== undefined) {
       await this.close();
-      this.#tell("refused", refusal);
+      this.#report("refused", refusal);
       return;
     }
     this.#failures = 0;
-    this.#tell("listening");
+    this.#report("listening");
     this.#probeLater(client);
   }
 
-  /** What the server says where it knows no such statement. CockroachDB says so by an error, or beside a success. */
+  /** The server's message if it does not know the statement. CockroachDB sends an error, or a notice and success. */
   async #findRefusal(client: pg.Client, statement: string): Promise<string | undefined> {
     let refusal: string | undefined;
-    const hear = ({ code = "", message = code }: Said): void => {
+    const hear = ({ code = "", message = code }: ServerMessage): void => {
       if (unknownStates.has(code)) refusal = message;
     };
     client.on("notice", hear);
@@ -119,9 +119,9 @@ class Listener implements PostgresListener {
     }, this.#probeEveryMs);
   }
 
-  #tell(state: ListenerState, why?: string): void {
-    if (state === this.#told) return;
-    this.#told = state;
+  #report(state: ListenerState, why?: string): void {
+    if (state === this.#reported) return;
+    this.#reported = state;
     this.#options.onState?.(state, why);
   }
 
@@ -139,16 +139,16 @@ class Listener implements PostgresListener {
     this.#client = undefined;
     clearTimeout(this.#timer);
     cutConnection(client);
-    this.#tell("lost", why);
+    this.#report("lost", why);
     const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** this.#failures);
     this.#failures += 1;
-    // Nodes that lost the same server do not come back all at once.
+    // Nodes that lost the same server do not reconnect all at once.
     this.#timer = setTimeout(() => this.open(), pauseMs * (0.5 + Math.random() / 2));
   }
 }
 
-/** What an error and a notice have in common. */
-interface Said {
+/** What errors and notices have in common. */
+interface ServerMessage {
   readonly code?: string | undefined;
   readonly message?: string | undefined;
 }

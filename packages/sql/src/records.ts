@@ -1,14 +1,14 @@
 /**
- * What the policy store holds, as plain data. Times are epoch milliseconds. Documents are texts: what a policy may say is
- * for those who write and read it to know.
+ * What the policy store holds, as plain data. Times are epoch milliseconds. Documents are texts, whose format only those who write
+ * and read them know. `tables.ts` says which column holds which field.
  */
 
 /** A policy as it is now. */
 export interface PolicyRecord {
   readonly id: string;
-  /** Counts up from 1 with every change, and goes on after a deletion. */
+  /** Counts up from 1 with every change, and continues after a deletion. */
   readonly version: number;
-  /** JSON, in the format of a policy file's entry. Empty where it is deleted. */
+  /** JSON, in the format of an entry of a policy file. Empty if the policy is deleted. */
   readonly document: string;
   /** The team that may change it. */
   readonly owner: string | undefined;
@@ -18,7 +18,7 @@ export interface PolicyRecord {
   readonly changedMs: number;
 }
 
-/** One version of a policy, for ever as it was written. */
+/** One version of a policy. It never changes. */
 export interface VersionRecord {
   readonly policy: string;
   readonly version: number;
@@ -27,15 +27,15 @@ export interface VersionRecord {
   readonly author: string;
   readonly atMs: number;
   readonly why: string;
-  /** The version that it makes anew, where it was a revert. */
+  /** The version that it restores, if it is a revert. */
   readonly revertOf: number | undefined;
 }
 
 export const rolloutStates = ["waiting", "observing", "running", "paused", "done", "rolled_back", "cancelled"] as const;
 
 /**
- * waiting: for its beginning. observing: how subjects fare under the old version, before anybody sees the new one. running: by
- * steps. paused: stays where it is. The last three are ends.
+ * waiting: for its start time. observing: measures the old version before any subject gets the new one. running: step by step.
+ * paused: stays at its step. The last three are ends.
  */
 export type RolloutState = (typeof rolloutStates)[number];
 
@@ -43,28 +43,28 @@ export type RolloutState = (typeof rolloutStates)[number];
 export interface RolloutRecord {
   readonly id: string;
   readonly policy: string;
-  /** 0: the policy is new, and where the new version is not in force nothing is. */
+  /** 0: the policy is new, and subjects outside of the rollout have no limit from it. */
   readonly fromVersion: number;
   readonly toVersion: number;
   readonly state: RolloutState;
-  /** Only looked at: the old version decides, for everybody, and what the new one would say is counted. */
+  /** The old version decides for all subjects, and what the new one would have decided is counted. */
   readonly shadow: boolean;
-  /** The dimension by whose value a subject is in or out. */
+  /** The dimension whose value puts a subject in or out. */
   readonly by: string;
   readonly steps: readonly RolloutStep[];
-  /** Which step is in force; −1: none yet. */
+  /** The current step; −1: none yet. */
   readonly step: number;
-  /** When the step that is in force began, or the state without one. */
+  /** When the current step began, or the state if there is no step yet. */
   readonly stepSinceMs: number;
-  /** Not before then. */
+  /** It does not start earlier. */
   readonly startsMs: number;
   readonly observeForMs: number;
   readonly expectMoreDenials: boolean;
-  /** Looks in a row that were beyond what is usual. */
+  /** How many evaluations in a row found more denials than usual. */
   readonly strikes: number;
-  /** The last minute that was looked at. */
+  /** The last minute that was evaluated. */
   readonly lookedAtMinute: number;
-  /** JSON: the figures of the latest look. */
+  /** JSON: the metrics of the latest evaluation. */
   readonly figures: string;
   /** Why it is in this state, for people. */
   readonly reason: string;
@@ -75,31 +75,31 @@ export interface RolloutRecord {
 
 export interface RolloutStep {
   readonly percent: number;
-  /** How long before the next step comes by itself. 0: by hand. */
+  /** How long until the next step begins automatically. 0: an operator begins it. */
   readonly holdMs: number;
 }
 
-/** A tier of a subject. */
+/** A subject and its tier. */
 export interface SubjectRecord {
   readonly dimension: string;
   readonly value: string;
-  /** Undefined: none of its own. */
+  /** Undefined: none is set. */
   readonly tier: string | undefined;
   /** Counts up with every change of the tier or of a limit. */
   readonly version: number;
   readonly changedMs: number;
 }
 
-/** A custom limit of a subject, or with an end an override. */
+/** A custom limit of a subject, or, if it ends, an override. */
 export interface SubjectLimitRecord {
   readonly dimension: string;
   readonly value: string;
   readonly policy: string;
-  /** Name of the limit; "" for all of the policy's that are by this dimension. */
+  /** Name of the limit; "" for all limits of the policy by this dimension. */
   readonly limit: string;
   /** JSON, as in a policy file: `["100/s burst 200"]`. */
   readonly windows: string;
-  /** Undefined: for good. */
+  /** Undefined: it does not end. */
   readonly untilMs: number | undefined;
   readonly reason: string;
   readonly author: string;
@@ -114,14 +114,14 @@ export interface KillSwitchRecord {
   readonly author: string;
 }
 
-/** A token as it is kept: by its digest. */
+/** A token, stored as its digest. */
 export interface TokenRecord {
   readonly id: string;
   readonly name: string;
   readonly role: string;
   /** The team whose policies an editor may change. */
   readonly team: string | undefined;
-  /** SHA-256 in lower-case hexadecimal digits. */
+  /** SHA-256, in lower-case hexadecimal digits. */
   readonly sha256: string;
   readonly createdMs: number;
   readonly createdBy: string;
@@ -135,27 +135,27 @@ export interface AuditRecord {
   /** Sorts by time. */
   readonly id: string;
   readonly atMs: number;
-  /** Name of the token, `anonymous`, or `sluice` for what was done by itself. */
+  /** Name of the token, `anonymous`, or `sluice` for automatic actions. */
   readonly actor: string;
   readonly role: string;
-  /** The address that it came from; empty for what was done by itself. */
+  /** The address that it came from; empty for automatic actions. */
   readonly from: string;
   /** `policy.put`, `kill_switch.on`, … */
   readonly action: string;
-  /** What it was done to: `policy`, `subject`, `token`, … and which. */
+  /** What kind of thing changed (`policy`, `subject`, `token`, …), and `target` which one. */
   readonly kind: string;
   readonly target: string;
   readonly outcome: "done" | "refused";
-  /** Why it was wanted, or refused. */
+  /** The reason that the actor gave, or why it was refused. */
   readonly why: string;
-  /** JSON; undefined where there was nothing before or is nothing now. */
+  /** JSON; undefined if there was nothing before, or is nothing now. */
   readonly before: string | undefined;
   readonly after: string | undefined;
-  /** The generation that it made; undefined where it made none. */
+  /** The generation that it made; undefined if it made none. */
   readonly generation: number | undefined;
 }
 
-/** A server process, as it told of itself. */
+/** A server process, as it reported itself. */
 export interface NodeRecord {
   readonly id: string;
   readonly name: string;
@@ -165,11 +165,11 @@ export interface NodeRecord {
   /** The generation that it decides by. */
   readonly generation: number;
   readonly appliedMs: number;
-  /** JSON: what else it tells of itself. */
+  /** JSON: everything else that it reports. */
   readonly details: string;
 }
 
-/** What one node decided in one minute for those subjects that join a rollout at one step. */
+/** What one node decided in one minute for the subjects that join a rollout at one step. */
 export interface TallyRecord {
   readonly rollout: string;
   readonly node: string;

@@ -80,7 +80,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   time.map(
     (at): Step =>
       (change) =>
-        change.sweepSubjectLimits(at),
+        change.deleteEndedSubjectLimits(at),
   ),
   fc.record({ id, name: id, revokedMs: maybe(time), team: maybe(text) }).map(
     (given): Step =>
@@ -100,7 +100,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   time.map(
     (at): Step =>
       (change) =>
-        change.sweepAudit(at, 1_000),
+        change.deleteAuditBefore(at, 1_000),
   ),
   fc.record({ id, seenMs: time }).map(
     (given): Step =>
@@ -110,7 +110,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   time.map(
     (at): Step =>
       (change) =>
-        change.sweepNodes(at),
+        change.deleteNodesSeenBefore(at),
   ),
   fc.array(fc.record({ rollout: id, minute: time, decided: time, side: fc.constantFrom("old", "new", "shadow") })).map(
     (given): Step =>

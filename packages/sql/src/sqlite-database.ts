@@ -11,7 +11,13 @@ import {
   SqliteQueryCompiler,
   sql,
 } from "kysely";
-import { type Answer, type Database, MetAnother, type OpenTransaction, type TransactionMode } from "./database.ts";
+import {
+  type Answer,
+  type Database,
+  type OpenTransaction,
+  TransactionConflict,
+  type TransactionMode,
+} from "./database.ts";
 import { PolicyStoreUnavailable } from "./errors.ts";
 import type { Tables } from "./tables.ts";
 import { Turns } from "./turns.ts";
@@ -19,28 +25,28 @@ import { Turns } from "./turns.ts";
 const turnWithinMs = 10_000;
 const openWithinMs = 10_000;
 const openPauseMs = 20;
-/** How long statements may follow one another before the rest of the process has a turn. */
+/** How long statements may run one after another before the rest of the process gets a turn. */
 const maxStretchMs = 5;
 const rowsAtOnce = 256;
 
-/** What SQLite's primary result codes mean here. */
+/** SQLite's primary result codes, and what they mean here. */
 const busyCodes = new Set([5, 6]);
 const unavailableCodes = new Map([
-  [3, "it may not be opened"],
+  [3, "permission is denied"],
   [7, "out of memory"],
   [8, "it is read-only"],
   [10, "it cannot be read or written"],
   [11, "it is damaged"],
   [13, "the disk is full"],
   [14, "it cannot be opened"],
-  [15, "its locks cannot be had"],
+  [15, "it cannot be locked"],
   [26, "it is not an SQLite database"],
 ]);
 
 /**
- * An SQLite file, or with `:memory:` one that is gone when it is closed. Several processes may have it open. Its one connection
- * is synchronous, so transactions take turns on it. Another process that writes is waited for by asking again, and not inside of
- * SQLite, which would hold up everything that this process does.
+ * Opens an SQLite file, or with `:memory:` a database that is gone when it is closed. Several processes may have the file open. Its
+ * one connection is synchronous, so transactions take turns on it. While another process writes, this one tries again; it does
+ * not wait inside SQLite, which would block everything else in this process.
  */
 export async function openSqlite(file: string): Promise<Database> {
   const { DatabaseSync } = await import("node:sqlite");
@@ -58,15 +64,15 @@ export async function openSqlite(file: string): Promise<Database> {
   return new SqliteFile(connection, where, memory ? undefined : path.resolve(file));
 }
 
-/** Tells a file from another one that has come to stand in its place; undefined: there is none. */
-function identityOf(file: string): string | undefined {
+/** Differs between a file and one that replaced it; undefined if there is no file. */
+function findFileIdentity(file: string): string | undefined {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false });
   return found && `${found.dev} ${found.ino}`;
 }
 
 /**
- * For its owner alone, and its folder if that is new. One that is there is not opened: closing it would let go of the locks that
- * another connection of this process holds on it.
+ * Creates the file, and its folder if needed, readable by the owner alone. An existing file is not opened: closing it would release
+ * the locks that another connection of this process holds on it.
  */
 function createFile(file: string, where: string): void {
   try {
@@ -78,7 +84,7 @@ function createFile(file: string, where: string): void {
   }
 }
 
-/** Readers and a writer beside one another. Whoever opens the file at the same moment is waited for. */
+/** With a write-ahead log, readers and a writer do not block each other. Waits for another process that opens the file now. */
 async function prepare(connection: DatabaseSync): Promise<void> {
   const deadlineMs = performance.now() + openWithinMs;
   for (;;) {
@@ -109,7 +115,7 @@ class SqliteFile implements Database {
     this.#connection = connection;
     this.where = where;
     this.#file = file;
-    this.#identity = file === undefined ? undefined : identityOf(file);
+    this.#identity = file === undefined ? undefined : findFileIdentity(file);
     this.#turns = new Turns(`the policy store ${where}`);
     this.tables = new Kysely<Tables>({
       dialect: {
@@ -121,20 +127,20 @@ class SqliteFile implements Database {
     });
   }
 
-  /** Everybody who has the file open is on one machine. */
+  /** All processes that have the file open run on one machine. */
   nowMs(): Expression<number> {
     return sql<number>`${Date.now()}`;
   }
 
   async begin(mode: TransactionMode): Promise<OpenTransaction> {
     const endTurn = await this.#turns.take(turnWithinMs);
-    // Nothing here waits for anything outside, so that without this a caller who asks again and again would keep out all others.
+    // Nothing below waits for I/O. Without this, a caller that asks in a loop would starve the rest of the process.
     await nextRound();
     const writes = mode !== "look" && mode !== "read";
     try {
       if (!this.#connection.isOpen) throw new PolicyStoreUnavailable(`the policy store ${this.where} is closed`);
-      this.#demandInPlace();
-      // A change is on disk when it is told. What is noted outlives the process, and if the power fails its last moments may be lost.
+      this.#checkInPlace();
+      // A change is on disk when the caller hears of it. Notes survive the process; a power failure may lose the most recent ones.
       if (writes) this.#connection.exec(`pragma synchronous = ${mode === "note" ? "normal" : "full"}`);
       if (mode !== "look") this.#connection.exec(writes ? "begin immediate" : "begin");
     } catch (error) {
@@ -145,21 +151,21 @@ class SqliteFile implements Database {
   }
 
   /**
-   * A file that was deleted or replaced can still be written, and SQLite says nothing: what is changed would be gone with the
-   * process, and another one that opens the new file would decide by something else.
+   * SQLite goes on writing to a file that was deleted or replaced, without an error. Changes would be lost with this process, and
+   * a process that opens the new file would decide by other policies.
    */
-  #demandInPlace(): void {
-    if (this.#file === undefined || identityOf(this.#file) === this.#identity) return;
+  #checkInPlace(): void {
+    if (this.#file === undefined || findFileIdentity(this.#file) === this.#identity) return;
     const why =
-      "its file was deleted or replaced while it was open; put it back, or start again with what is there now";
+      "its file was deleted or replaced while it was open; restore the file, or restart to use the one that is there now";
     throw new PolicyStoreUnavailable(`the policy store ${this.where} cannot be used: ${why}`);
   }
 
-  lacksTable(error: unknown): boolean {
+  isMissingTable(error: unknown): boolean {
     return primaryCode(error) === 1 && (error as Error).message.startsWith("no such table");
   }
 
-  finds(): boolean {
+  isDuplicate(): boolean {
     return false;
   }
 
@@ -186,7 +192,7 @@ class SqliteTransaction implements OpenTransaction {
   }
 
   async ask(statement: string, parameters: readonly unknown[]): Promise<Answer> {
-    await this.#letOthers();
+    await this.#yieldToOthers();
     try {
       const prepared = this.#connection.prepare(statement);
       const values = parameters as readonly SQLInputValue[];
@@ -197,24 +203,24 @@ class SqliteTransaction implements OpenTransaction {
     }
   }
 
-  /** Long lists are read in stretches; where something is written too, at once, because that could be what is being read. */
+  /** Reads long lists in stretches. A transaction that writes reads at once, because it could change what it is reading. */
   async #readRows(prepared: StatementSync, values: readonly SQLInputValue[]): Promise<readonly unknown[]> {
     if (this.#writes) return prepared.all(...values);
     const rows: unknown[] = [];
     for (const row of prepared.iterate(...values)) {
       rows.push(row);
-      if (rows.length % rowsAtOnce === 0) await this.#letOthers();
+      if (rows.length % rowsAtOnce === 0) await this.#yieldToOthers();
     }
     return rows;
   }
 
-  /** The rest of the process has its turn, if it was kept waiting for long enough. */
-  async #letOthers(): Promise<void> {
+  /** Gives the rest of the process a turn if it has waited for long enough. */
+  async #yieldToOthers(): Promise<void> {
     if (performance.now() - this.#stretchBeganMs <= maxStretchMs) return;
     await nextRound();
     this.#stretchBeganMs = performance.now();
     if (this.#over)
-      throw new Error("a transaction of the policy store ended before a statement that nobody waited for");
+      throw new Error("a transaction of the policy store ended before one of its statements: await every statement");
   }
 
   async commit(): Promise<void> {
@@ -238,14 +244,14 @@ class SqliteTransaction implements OpenTransaction {
   }
 }
 
-/** Low bits of what SQLite says; the others tell details. */
+/** The low byte of an SQLite error code; the rest are details. */
 function primaryCode(error: unknown): number {
   return ((error as { readonly errcode?: number }).errcode ?? 0) & 0xff;
 }
 
 function translate(error: unknown, where: string): unknown {
   const code = primaryCode(error);
-  if (busyCodes.has(code)) return new MetAnother("another process writes to it");
+  if (busyCodes.has(code)) return new TransactionConflict("another process is writing to it");
   const why = unavailableCodes.get(code);
   return why === undefined ? error : new PolicyStoreUnavailable(`the policy store ${where} cannot be used: ${why}`);
 }

@@ -1,13 +1,13 @@
 import { UnstorableValue } from "./errors.ts";
 
-/** Of names and ids that are in an index. */
+/** Bounds names and ids, which an index holds whole. */
 const maxNameBytes = 256;
 
-/** NUL, which PostgreSQL has no place for, and halves of surrogate pairs, which have no place in UTF-8. */
+/** NUL, which PostgreSQL cannot store, and halves of surrogate pairs, which UTF-8 cannot encode. */
 const unstorable = /\0|\p{Surrogate}/u;
 const everyUnstorable = new RegExp(unstorable, "gu");
 
-/** Whether a text comes back as it was written. Nothing that is stored equals one that does not. */
+/** Whether a text comes back as it was written. If not, it equals nothing that is stored. */
 export function isStorable(text: string): boolean {
   return !unstorable.test(text);
 }
@@ -22,17 +22,20 @@ export function replaceUnstorable<Entity extends object>(record: Entity): Entity
 }
 
 /**
- * Throws `UnstorableValue` for what one database would refuse, and the other change without a word. `names` are fields that are
- * bounded because they are in an index.
+ * Throws `UnstorableValue` for values that one database would refuse and the other would silently change. `bounded` are the fields
+ * that an index holds whole.
  */
-export function checkStorable<Fields extends object>(record: Fields, names: readonly (keyof Fields & string)[]): void {
+export function checkStorable<Fields extends object>(
+  record: Fields,
+  bounded: readonly (keyof Fields & string)[],
+): void {
   for (const [field, value] of Object.entries(record)) {
     if (typeof value === "string" && !isStorable(value))
-      throw new UnstorableValue(field, "has a character that cannot be stored: NUL, or half a surrogate pair");
+      throw new UnstorableValue(field, "contains a character that cannot be stored: NUL, or half of a surrogate pair");
     if (typeof value === "number" && !Number.isSafeInteger(value))
-      throw new UnstorableValue(field, `is ${value}, and not a whole number below 2^53`);
+      throw new UnstorableValue(field, `must be a whole number below 2^53, and is ${value}`);
   }
-  for (const name of names) {
+  for (const name of bounded) {
     if (Buffer.byteLength(String(record[name])) > maxNameBytes)
       throw new UnstorableValue(name, `has more than ${maxNameBytes} bytes`);
   }

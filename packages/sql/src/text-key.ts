@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 const maxKeyLength = 256;
 
 /**
- * What a text of any length is found by in an index, whose entries are bounded (2 704 bytes in PostgreSQL): itself, or if it is
- * long its beginning and its digest. Two texts never have the same, and keys sort as their texts do, but for long texts with
+ * The key under which an index holds a text of any length. Index entries are bounded (2 704 bytes in PostgreSQL), so a long text
+ * is found by its beginning and its digest. No two texts share a key, and keys sort as their texts do, except for long texts with
  * the same beginning.
  */
 export function textKey(text: string): string {

@@ -1,6 +1,6 @@
 import { CompiledQuery } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Database, MetAnother, type OpenTransaction } from "./database.ts";
+import { type Database, type OpenTransaction, TransactionConflict } from "./database.ts";
 import { PolicyStoreUnavailable } from "./errors.ts";
 import { openSqlite } from "./sqlite-database.ts";
 import { transact } from "./transact.ts";
@@ -56,7 +56,7 @@ describe("a transaction", () => {
     let attempts = 0;
     const meetsTwo = withEnds(async (transaction) => {
       attempts += 1;
-      if (attempts < 3) throw new MetAnother("met another");
+      if (attempts < 3) throw new TransactionConflict("met another");
       await transaction.commit();
     });
     await transact(meetsTwo, "change", ({ run }) => run(plain("insert into t values (1)")));
@@ -70,7 +70,7 @@ describe("a transaction", () => {
       attempts += 1;
       await session.run(plain("insert into t values (1)"));
       if (attempts > 1) return;
-      (session as unknown as { failure: unknown }).failure = new MetAnother("met another");
+      (session as unknown as { failure: unknown }).failure = new TransactionConflict("met another");
       throw new Error("something else");
     });
     expect(attempts).toBe(2);
@@ -124,6 +124,6 @@ describe("a transaction", () => {
 
   it("refuses numbers that are not whole before they are sent", async () => {
     const query = { compile: () => CompiledQuery.raw("select n from t where n > ?", [1.5]) };
-    await expect(transact(database, "read", ({ all }) => all(query))).rejects.toThrow(/1.5, which is no whole number/);
+    await expect(transact(database, "read", ({ all }) => all(query))).rejects.toThrow(/one is 1.5/);
   });
 });

@@ -1,14 +1,14 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Compilable, Kysely } from "kysely";
-import { type Database, MetAnother, type OpenTransaction, type TransactionMode } from "./database.ts";
+import { type Database, type OpenTransaction, TransactionConflict, type TransactionMode } from "./database.ts";
 import { PolicyStoreUnavailable } from "./errors.ts";
 import { isStorable } from "./storable.ts";
 import type { Tables } from "./tables.ts";
 
-/** How long a transaction that meets others is begun anew. */
-const beginAnewForMs = 10_000;
-/** How long one may take: a turn that never ends would keep out everybody. */
+/** How long a transaction that conflicts with others is retried. */
+const retryForMs = 10_000;
+/** How long a transaction may take: one that never ends would block all others. */
 const maxTransactionMs = 30_000;
 const maxMigrationMs = 600_000;
 const maxPauseMs = 50;
@@ -22,7 +22,7 @@ export interface Session {
   run(query: Compilable): Promise<number>;
 }
 
-/** The transaction that the running code is inside of, and what that is inside of. */
+/** The transaction that the running code is inside, and the one around that. */
 const around = new AsyncLocalStorage<Place>();
 
 interface Place {
@@ -37,8 +37,8 @@ function isInside(database: Database, place: Place | undefined): boolean {
 }
 
 /**
- * Carries out `work` in one transaction, whole or not at all, and begins anew when it met another one. One inside of another
- * would wait for itself, and is refused.
+ * Runs `work` in one transaction, whole or not at all, and retries it after a conflict with another. A transaction inside of
+ * another would wait for itself, and is refused.
  */
 export async function transact<T>(
   database: Database,
@@ -47,13 +47,13 @@ export async function transact<T>(
   { dryRun = false }: { readonly dryRun?: boolean | undefined } = {},
 ): Promise<T> {
   if (isInside(database, around.getStore()))
-    throw new Error("a transaction of the policy store was asked for inside of another: ask what `work` is given");
-  const deadlineMs = performance.now() + beginAnewForMs;
+    throw new Error("a transaction of the policy store was begun inside of another: use what `work` is given");
+  const deadlineMs = performance.now() + retryForMs;
   for (let attempt = 0; ; attempt += 1) {
     try {
       return await transactOnce(database, mode, work, dryRun);
     } catch (error) {
-      if (!(error instanceof MetAnother)) throw error;
+      if (!(error instanceof TransactionConflict)) throw error;
       if (performance.now() > deadlineMs)
         throw new PolicyStoreUnavailable(`the policy store ${database.where} is busy: ${error.message}`);
       await sleep(1 + Math.random() * Math.min(maxPauseMs, 2 ** attempt));
@@ -70,7 +70,7 @@ async function transactOnce<T>(
   const transaction = await database.begin(mode);
   const session = new TransactionSession(database, transaction);
   try {
-    const result = await session.carryOut(
+    const result = await session.runWork(
       work,
       mode === "migrate" || mode === "alone" ? maxMigrationMs : maxTransactionMs,
     );
@@ -81,7 +81,7 @@ async function transactOnce<T>(
   } catch (error) {
     session.end();
     await transaction.rollback();
-    // What the database said of the first statement that failed, whatever became of it on its way through `work`.
+    // The database's error for the first statement that failed, even if `work` caught or replaced it.
     throw session.failure ?? error;
   }
 }
@@ -100,8 +100,8 @@ class TransactionSession implements Session {
     this.#place = { database, outer: around.getStore(), ended: false };
   }
 
-  /** Rejects also where a statement failed and `work` went on: PostgreSQL would undo everything, and SQLite nothing. */
-  async carryOut<T>(work: (session: Session) => Promise<T>, withinMs: number): Promise<T> {
+  /** Also rejects if a statement failed and `work` went on: PostgreSQL would undo everything, and SQLite nothing. */
+  async runWork<T>(work: (session: Session) => Promise<T>, withinMs: number): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const tooLong = new Promise<never>((_resolve, reject) => {
       const why = `a transaction of the policy store ${this.database.where} took longer than ${withinMs} ms`;
@@ -122,7 +122,7 @@ class TransactionSession implements Session {
 
   readonly all = async <Row>(query: Compilable<Row>): Promise<readonly Row[]> => {
     const { sql, parameters } = query.compile();
-    // Nothing that is stored equals it.
+    // It equals nothing that is stored.
     if (parameters.some(isUnstorable)) return [];
     const { rows } = await this.#ask(sql, parameters);
     return rows as readonly Row[];
@@ -137,8 +137,9 @@ class TransactionSession implements Session {
   async #ask(sql: string, parameters: readonly unknown[]): ReturnType<OpenTransaction["ask"]> {
     if (this.failure !== undefined) throw this.failure;
     const odd = parameters.find((value) => typeof value === "number" && !Number.isSafeInteger(value));
-    if (odd !== undefined) throw new RangeError(`the policy store was asked with ${odd}, which is no whole number`);
-    if (this.#place.ended) throw new Error("a view of the policy store was asked after its end");
+    if (odd !== undefined)
+      throw new RangeError(`parameters of the policy store must be whole numbers, and one is ${odd}`);
+    if (this.#place.ended) throw new Error("a view of the policy store was used after its end");
     try {
       return await this.#transaction.ask(sql, parameters);
     } catch (error) {

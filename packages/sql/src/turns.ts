@@ -1,6 +1,6 @@
 import { PolicyStoreUnavailable } from "./errors.ts";
 
-/** One at a time, in order of asking. */
+/** Admits one caller at a time, in the order in which they asked. */
 export class Turns {
   readonly #what: string;
   readonly #waiting: (() => void)[] = [];
@@ -10,7 +10,7 @@ export class Turns {
     this.#what = what;
   }
 
-  /** Resolves, when it is one's turn, with how to end it. Rejects where that takes too long. */
+  /** Resolves when it is the caller's turn, with the function that ends it. Rejects if that takes too long. */
   take(withinMs: number): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const start = (): void => {
@@ -22,7 +22,7 @@ export class Turns {
         const place = this.#waiting.indexOf(start);
         if (place === -1) return;
         this.#waiting.splice(place, 1);
-        reject(new PolicyStoreUnavailable(`${this.#what} is busy: no turn within ${withinMs} ms`));
+        reject(new PolicyStoreUnavailable(`${this.#what} is busy: waited ${withinMs} ms for a turn`));
       }, withinMs);
       if (this.#taken) this.#waiting.push(start);
       else start();

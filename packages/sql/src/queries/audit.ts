@@ -24,7 +24,7 @@ export function createAuditView({ tables, all }: Session): Pick<StoreView, "audi
   };
 }
 
-export function createAuditNote({ tables, run }: Session): Pick<StoreNote, "addAudit" | "sweepAudit"> {
+export function createAuditNote({ tables, run }: Session): Pick<StoreNote, "addAudit" | "deleteAuditBefore"> {
   return {
     async addAudit(records) {
       const storable = [records].flat().map(replaceUnstorable);
@@ -34,7 +34,7 @@ export function createAuditNote({ tables, run }: Session): Pick<StoreNote, "addA
       }
     },
 
-    sweepAudit: (beforeMs, limit) => {
+    deleteAuditBefore: (beforeMs, limit) => {
       const older = tables.selectFrom("sluice_audit").select("id").where("at_ms", "<", beforeMs).limit(limit);
       return run(tables.deleteFrom("sluice_audit").where("id", "in", older));
     },

@@ -13,7 +13,7 @@ export function createNodeView({ tables, all }: Session): Pick<StoreView, "nodes
   };
 }
 
-export function createNodeNote(session: Session): Pick<StoreNote, "putNode" | "deleteNode" | "sweepNodes"> {
+export function createNodeNote(session: Session): Pick<StoreNote, "putNode" | "deleteNode" | "deleteNodesSeenBefore"> {
   const { tables, run } = session;
   return {
     putNode: (record) => putRecords(session, nodes, record),
@@ -22,6 +22,6 @@ export function createNodeNote(session: Session): Pick<StoreNote, "putNode" | "d
       await run(tables.deleteFrom("sluice_nodes").where("id", "=", id));
     },
 
-    sweepNodes: (seenBeforeMs) => run(tables.deleteFrom("sluice_nodes").where("seen_ms", "<", seenBeforeMs)),
+    deleteNodesSeenBefore: (seenBeforeMs) => run(tables.deleteFrom("sluice_nodes").where("seen_ms", "<", seenBeforeMs)),
   };
 }

@@ -58,7 +58,7 @@ export function createPolicyChange(session: Session): Pick<StoreChange, "putPoli
   return {
     async putPolicy(records) {
       for (const rows of rowsInParts(policies, records)) {
-        await demandFreeRules(session, rows);
+        await refuseTakenRules(session, rows);
         await putRows(session, policies, rows);
       }
     },
@@ -81,7 +81,7 @@ export function createPolicyChange(session: Session): Pick<StoreChange, "putPoli
   };
 }
 
-async function demandFreeRules({ tables, all }: Session, rows: readonly Tables["sluice_policies"][]): Promise<void> {
+async function refuseTakenRules({ tables, all }: Session, rows: readonly Tables["sluice_policies"][]): Promise<void> {
   const wanted = new Map<string, string>();
   for (const { id, rule_key, deleted } of rows) {
     if (rule_key === null || deleted === 1) continue;

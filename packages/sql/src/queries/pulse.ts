@@ -52,7 +52,7 @@ async function raiseGeneration(session: Session): Promise<number> {
   const { generation } = await createPulseView(session).pulse();
   // PostgreSQL sends it when the change is committed, and not at all if it is undone.
   if (database.notifies)
-    await all(tables.selectNoFrom(sql`pg_notify(${generationChannel}, ${String(generation)})`.as("told")));
+    await all(tables.selectNoFrom(sql`pg_notify(${generationChannel}, ${String(generation)})`.as("notified")));
   return generation;
 }
 

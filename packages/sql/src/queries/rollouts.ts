@@ -42,11 +42,11 @@ export function createRolloutView({ tables, all }: Session): Pick<StoreView, "ro
   };
 }
 
-export function createTallyNote(session: Session): Pick<StoreNote, "putTallies" | "sweepTallies"> {
+export function createTallyNote(session: Session): Pick<StoreNote, "putTallies" | "deleteTalliesBefore"> {
   const { tables, run } = session;
   return {
     putTallies: (records) => putRecords(session, tallies, records),
-    sweepTallies: (beforeMinute) => run(tables.deleteFrom("sluice_tallies").where("minute", "<", beforeMinute)),
+    deleteTalliesBefore: (beforeMinute) => run(tables.deleteFrom("sluice_tallies").where("minute", "<", beforeMinute)),
   };
 }
 

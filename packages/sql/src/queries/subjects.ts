@@ -37,7 +37,7 @@ export function createSubjectView({ tables, all }: Session): Pick<StoreView, "su
 
 type SubjectChange = Pick<
   StoreChange,
-  "putSubject" | "deleteSubject" | "putSubjectLimit" | "deleteSubjectLimit" | "sweepSubjectLimits"
+  "putSubject" | "deleteSubject" | "putSubjectLimit" | "deleteSubjectLimit" | "deleteEndedSubjectLimits"
 >;
 
 export function createSubjectChange(session: Session): SubjectChange {
@@ -65,7 +65,7 @@ export function createSubjectChange(session: Session): SubjectChange {
       return deleted > 0;
     },
 
-    sweepSubjectLimits: (endedBeforeMs) =>
+    deleteEndedSubjectLimits: (endedBeforeMs) =>
       run(tables.deleteFrom("sluice_subject_limits").where("until_ms", "<", endedBeforeMs)),
   };
 }

@@ -24,22 +24,22 @@ const auditAtOnce = 1_000;
 export async function sweepStore(store: PolicyStore, nowMs: number, auditKeptMs: number): Promise<Swept> {
   const audit = await sweepAudit(store, nowMs - auditKeptMs);
   const { nodes, tallies } = await store.note(async (note) => ({
-    nodes: await note.sweepNodes(nowMs - nodeKeptMs),
-    tallies: await note.sweepTallies(Math.floor(nowMs / minuteMs) - tallyKeptMinutes),
+    nodes: await note.deleteNodesSeenBefore(nowMs - nodeKeptMs),
+    tallies: await note.deleteTalliesBefore(Math.floor(nowMs / minuteMs) - tallyKeptMinutes),
   }));
   const endedBeforeMs = nowMs - overrideKeptMs;
   const ended = await store.read(async (view) =>
     (await view.subjectLimits()).some(({ untilMs }) => untilMs !== undefined && untilMs < endedBeforeMs),
   );
   // What has ended nobody decides by, so that it goes is no new generation.
-  const overrides = ended ? await store.change((change) => change.sweepSubjectLimits(endedBeforeMs)) : 0;
+  const overrides = ended ? await store.change((change) => change.deleteEndedSubjectLimits(endedBeforeMs)) : 0;
   return { audit, nodes, tallies, overrides };
 }
 
 /** In parts: however many there are, decisions of this process and changes of others go on between them. */
 async function sweepAudit(store: PolicyStore, beforeMs: number): Promise<number> {
   for (let swept = 0; ; ) {
-    const some = await store.note((note) => note.sweepAudit(beforeMs, auditAtOnce));
+    const some = await store.note((note) => note.deleteAuditBefore(beforeMs, auditAtOnce));
     swept += some;
     if (some < auditAtOnce) return swept;
   }

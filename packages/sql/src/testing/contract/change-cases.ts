@@ -84,7 +84,7 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "undoes a change whole by what was thrown in it, and throws that",
+    name: "undoes a change whole if it throws, and throws the same",
     async run({ store }) {
       await store.change((change) => change.putPolicy(sample.policy()));
       const before = await store.read(readEverything);
@@ -164,7 +164,7 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "gives a rule and a name to one of those who want it at once",
+    name: "gives a rule and a name to one of several changes that want it at once",
     async run({ store, openAnother }) {
       const other = (await openAnother?.()) ?? store;
       const results = await Promise.allSettled(
@@ -212,7 +212,7 @@ export const changeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "shows nothing of a change to others before it is done",
+    name: "shows nothing of a change to others before it is committed",
     async run({ store, openAnother }) {
       const other = await openAnother?.();
       if (other === undefined) return;

@@ -7,7 +7,7 @@ import type { PolicyStoreCase } from "./policy-store-case.ts";
 /** One clock, one leader, one transaction at a time, and an end. */
 export const lifetimeCases: readonly PolicyStoreCase[] = [
   {
-    name: "tells what time it is, one to all who ask",
+    name: "returns the time of one clock to all nodes",
     async run({ store, openAnother }) {
       const other = (await openAnother?.()) ?? store;
       const times: number[] = [];
@@ -31,7 +31,7 @@ export const lifetimeCases: readonly PolicyStoreCase[] = [
       await sleep(50);
       const both = await Promise.all([store.lead("n3", 60_000), other.lead("n2", 60_000)]);
       deepStrictEqual(both.toSorted(), [false, true]);
-      // Who leads for no time at all has given it up.
+      // A leader that asks for 0 ms has resigned.
       const leader = both[0] === true ? "n3" : "n2";
       strictEqual(await store.lead("n1", 60_000), false);
       await store.lead(leader, 0);
@@ -63,7 +63,7 @@ export const lifetimeCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "is unavailable once it is closed, also to those who close it again",
+    name: "is unavailable once it is closed, and can be closed again",
     async run({ store }) {
       await Promise.all([store.close(), store.close()]);
       await store.close();

@@ -48,7 +48,7 @@ export const listCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "keeps versions as they were written, newest first",
+    name: "returns versions as they were written, newest first",
     async run({ store }) {
       const versions = Array.from({ length: 12 }, (_, index) =>
         sample.version({ version: index + 1, why: `${index}` }),
@@ -79,7 +79,7 @@ export const listCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "leaves deleted policies out of lists, and tells them by their id",
+    name: "leaves deleted policies out of lists, and finds them by their id",
     async run({ store }) {
       const gone = sample.policy({ id: "gone", deleted: true, document: "", ruleKey: "k" });
       await store.change(async (change) => {
@@ -94,7 +94,7 @@ export const listCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "finds audit records by each of their marks, newest first, a page at a time",
+    name: "finds audit records by each of their fields, newest first, a page at a time",
     async run({ store }) {
       const record = (number: number, given: Partial<AuditRecord>): AuditRecord =>
         sample.audit({ id: `a${number}`, atMs: number * 10, ...given });
@@ -107,7 +107,7 @@ export const listCases: readonly PolicyStoreCase[] = [
       ];
       await store.note(async (note) => {
         for (const each of [records[2]!, records[0]!, records[4]!, records[1]!, records[3]!]) await note.addAudit(each);
-        // Said again, it is the same.
+        // Adding it again changes nothing.
         await note.addAudit(records[0]!);
         await note.addAudit({ ...records[0]!, why: "never in place of another" });
       });
@@ -124,9 +124,9 @@ export const listCases: readonly PolicyStoreCase[] = [
         deepStrictEqual(ids(await view.audit({ after: "a5", target: "x" })), ["a2", "a1"]);
         deepStrictEqual(await view.audit({ after: "a1" }), []);
       });
-      strictEqual(await store.note((note) => note.sweepAudit(30, 1)), 1);
-      strictEqual(await store.note((note) => note.sweepAudit(30, 5)), 1);
-      strictEqual(await store.note((note) => note.sweepAudit(30, 5)), 0);
+      strictEqual(await store.note((note) => note.deleteAuditBefore(30, 1)), 1);
+      strictEqual(await store.note((note) => note.deleteAuditBefore(30, 5)), 1);
+      strictEqual(await store.note((note) => note.deleteAuditBefore(30, 5)), 0);
       deepStrictEqual(ids(await store.read((view) => view.audit())), ["a5", "a4", "a3"]);
     },
   },

@@ -1,9 +1,9 @@
 import type { PolicyStore, StoreView } from "../../policy-store.ts";
 
-/** A store to be held to the contract, in which nothing was ever written. */
+/** A store to test, in which nothing was ever written. */
 export interface PolicyStoreUnderTest {
   readonly store: PolicyStore;
-  /** Opens the same data once more, as another node does. Absent where nobody else can have it. */
+  /** Opens the same data once more, as another node does. Absent if only one node can open it. */
   readonly openAnother?: (() => Promise<PolicyStore>) | undefined;
 }
 

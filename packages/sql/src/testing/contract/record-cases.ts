@@ -68,7 +68,7 @@ export const recordCases: readonly PolicyStoreCase[] = [
         await change.addVersion(versions);
         await change.putSubject(subjects.map((subject) => ({ ...subject, tier: "old" })));
         await change.putSubject(subjects);
-        // What is said last holds.
+        // The last one counts.
         await change.putSubjectLimit([...limits.map((limit) => ({ ...limit, windows: "[]" })), ...limits]);
         await change.addAudit(audit);
         await change.addAudit(audit);
@@ -161,7 +161,7 @@ export const recordCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "puts every record whole in place of the one before",
+    name: "replaces every record whole",
     async run({ store }) {
       const first = sample.rollout();
       const later = sample.rollout({
@@ -205,7 +205,7 @@ export const recordCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "keeps texts of every kind and length, apart from one another",
+    name: "stores texts of every kind and length, and keeps them apart",
     async run({ store }) {
       const values = [...oddTexts, longText("b")];
       await store.change(async (change) => {
@@ -235,7 +235,7 @@ export const recordCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "refuses by its field what no store keeps as it is, and finds nothing by it",
+    name: "refuses what cannot be stored unchanged, names its field, and finds nothing by it",
     async run({ store }) {
       const bad: readonly [field: string, write: (change: StoreChange) => Promise<void>][] = [
         ["document", (change) => change.putPolicy(sample.policy({ document: "a\0b" }))],

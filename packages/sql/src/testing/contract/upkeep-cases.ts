@@ -5,7 +5,7 @@ import { ids, type PolicyStoreCase } from "./policy-store-case.ts";
 /** What a write replaces, and what a deletion leaves. */
 export const upkeepCases: readonly PolicyStoreCase[] = [
   {
-    name: "remembers the latest use of a token, and nothing else by it",
+    name: "stores the latest use of a token, and changes nothing else",
     async run({ store }) {
       await store.change((change) => change.putToken(sample.token()));
       for (const usedMs of [5, 9, 7]) await store.note((note) => note.touchToken("t1", usedMs));
@@ -14,7 +14,7 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "sets what a node counted, and adds nothing to what it said before",
+    name: "sets what a node counted, and does not add to what it reported before",
     async run({ store }) {
       const first = sample.tally({ minute: 10 });
       const other = sample.tally({ minute: 11, node: "n2", step: 1, side: "new" });
@@ -28,12 +28,12 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
       const many = Array.from({ length: 2_500 }, (_, minute) => sample.tally({ rollout: "r3", minute }));
       await store.note((note) => note.putTallies(many));
       deepStrictEqual(await store.read((view) => view.tallies("r3")), many);
-      strictEqual(await store.note((note) => note.sweepTallies(11)), 13);
+      strictEqual(await store.note((note) => note.deleteTalliesBefore(11)), 13);
       deepStrictEqual(await store.read((view) => view.tallies("r1")), [other]);
     },
   },
   {
-    name: "lets go of nodes, one by one and those long gone",
+    name: "deletes nodes, one by one and those not seen for long",
     async run({ store }) {
       await store.note(async (note) => {
         for (const [id, seenMs] of [
@@ -44,12 +44,12 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
           await note.putNode(sample.node({ id, seenMs }));
       });
       await store.note((note) => note.deleteNode("n3"));
-      strictEqual(await store.note((note) => note.sweepNodes(20)), 1);
+      strictEqual(await store.note((note) => note.deleteNodesSeenBefore(20)), 1);
       deepStrictEqual(ids(await store.read((view) => view.nodes())), ["n2"]);
     },
   },
   {
-    name: "keeps a custom limit under an override, and each in place of its own kind alone",
+    name: "stores a custom limit as well as an override, and replaces each by its own kind only",
     async run({ store }) {
       const custom = sample.subjectLimit({ untilMs: undefined, windows: '["1/s"]' });
       const override = sample.subjectLimit({ untilMs: 50, windows: '["2/s"]' });
@@ -59,7 +59,7 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
           await change.putSubjectLimit(record);
       });
       deepStrictEqual(await store.read((view) => view.subjectLimits()), [custom, override]);
-      strictEqual(await store.change((change) => change.sweepSubjectLimits(51)), 1);
+      strictEqual(await store.change((change) => change.deleteEndedSubjectLimits(51)), 1);
       deepStrictEqual(await store.read((view) => view.subjectLimits()), [custom]);
     },
   },
@@ -93,7 +93,7 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "sweeps overrides that have ended, and no custom limit",
+    name: "deletes overrides that have ended, and no custom limit",
     async run({ store }) {
       await store.change(async (change) => {
         for (const [limit, untilMs] of [
@@ -103,7 +103,7 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
         ] as const)
           await change.putSubjectLimit(sample.subjectLimit({ limit, untilMs }));
       });
-      strictEqual(await store.change((change) => change.sweepSubjectLimits(20)), 1);
+      strictEqual(await store.change((change) => change.deleteEndedSubjectLimits(20)), 1);
       deepStrictEqual(
         (await store.read((view) => view.subjectLimits())).map(({ limit }) => limit),
         ["b", "c"],
@@ -111,7 +111,7 @@ export const upkeepCases: readonly PolicyStoreCase[] = [
     },
   },
   {
-    name: "tells the kill switch with the pulse, until it is off",
+    name: "returns the kill switch with the pulse, until it is off",
     async run({ store }) {
       await store.change((change) => change.putKillSwitch(sample.killSwitch()));
       deepStrictEqual((await store.readPulse()).killSwitch, sample.killSwitch());
