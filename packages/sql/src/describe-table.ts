@@ -1,4 +1,4 @@
-import { checkStorable } from "./storable.ts";
+import { checkLength, checkStorable } from "./storable.ts";
 
 /**
  * How a field is stored. Texts and numbers go into the column of that name as they are, with null for undefined. A flag is 0 or 1,
@@ -85,13 +85,14 @@ export function describeTable<
   };
 
   const rowFromRecord = (record: Entity): Values => {
-    checkStorable(record, description.bounded);
     const row: Values = {};
     for (const { field, column, form } of fields) {
       const value = (record as Values)[field];
+      checkStorable(field, value);
       if (form === "plain") row[column] = value ?? null;
       else row[column] = form === "flag" ? Number(value) : JSON.stringify(value);
     }
+    for (const field of description.bounded) checkLength(field, String(record[field]));
     for (const [column, derive] of derived) row[column] = derive(record);
     return row;
   };

@@ -7,6 +7,6 @@ export {
   VersionTaken,
 } from "./errors.ts";
 export { generationChannel } from "./generation-channel.ts";
-export { openPolicyStore, type PolicyStoreOptions } from "./open-policy-store.ts";
+export { openPolicyStore } from "./open-policy-store.ts";
 export type * from "./policy-store.ts";
 export * from "./records.ts";

@@ -1,23 +1,7 @@
 import type { Database } from "./database.ts";
 import { migrations as allMigrations } from "./migrations/index.ts";
 import type { Migration } from "./migrations/migration.ts";
-import type { PolicyStore } from "./policy-store.ts";
-
-export interface PolicyStoreOptions {
-  /**
-   * `postgres://user:password@host:5432/database` with `sslmode`, `sslrootcert` and the like as `pg` knows them, `sqlite:/a/file`,
-   * or `sqlite::memory:` for a store that is gone when it is closed.
-   */
-  readonly url: string;
-  /** The name that PostgreSQL shows for these connections. */
-  readonly applicationName?: string | undefined;
-  /** Whether changes are announced by NOTIFY, if the server has it. Absent: yes. */
-  readonly notify?: boolean | undefined;
-  /** How long connecting may take. */
-  readonly connectTimeoutMs?: number | undefined;
-  /** How long the server may take for a statement. */
-  readonly statementTimeoutMs?: number | undefined;
-}
+import type { PolicyStore, PolicyStoreOptions } from "./policy-store.ts";
 
 /**
  * Opens a policy store, and brings its schema to the version that this program knows, even if several nodes do so at once. Rejects

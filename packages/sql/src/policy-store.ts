@@ -40,6 +40,22 @@ export interface PolicyStore {
   close(): Promise<void>;
 }
 
+export interface PolicyStoreOptions {
+  /**
+   * `postgres://user:password@host:5432/database` with `sslmode`, `sslrootcert` and the like as `pg` knows them, `sqlite:/a/file`,
+   * or `sqlite::memory:` for a store that is gone when it is closed.
+   */
+  readonly url: string;
+  /** The name that PostgreSQL shows for these connections. */
+  readonly applicationName?: string | undefined;
+  /** Whether changes are announced by NOTIFY, if the server has it. Absent: yes. */
+  readonly notify?: boolean | undefined;
+  /** How long connecting may take. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** How long the server may take for a statement. */
+  readonly statementTimeoutMs?: number | undefined;
+}
+
 export interface Pulse {
   /** Counts up with every change. 0: nothing was written yet. */
   readonly generation: number;

@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from "node:net";
 import { createCertificates, createFaultyProxy, startPostgres, type TestPostgres } from "@sluice/test-servers";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PolicyStoreUnavailable } from "./errors.ts";
-import { openPolicyStore, type PolicyStoreOptions } from "./open-policy-store.ts";
-import type { PolicyStore } from "./policy-store.ts";
+import { openPolicyStore } from "./open-policy-store.ts";
+import type { PolicyStore, PolicyStoreOptions } from "./policy-store.ts";
 import { sample } from "./testing/sample-records.ts";
 
 const closing: { close(): Promise<void> }[] = [];
@@ -297,4 +297,12 @@ it("gives back numbers as numbers, and refuses those beyond 2^53", async () => {
   await server.psql("update sluice_policies set changed_ms = 9007199254740993", url);
   await expect(store.read((view) => view.policy("login"))).rejects.toThrow(/9007199254740993, which is beyond 2\^53/);
   expect((await store.readPulse()).generation).toBe(0);
+});
+
+it("reads a kill switch that an operator set with SQL, without a reason", async () => {
+  const url = await server.createDatabase();
+  const store = await open(url);
+  await server.psql("update sluice_pulse set kill_mode = 'open', kill_until_ms = 5", url);
+  const killSwitch = { mode: "open", sinceMs: 0, untilMs: 5, reason: "", author: "" };
+  expect(await store.readPulse()).toEqual({ generation: 0, killSwitch });
 });

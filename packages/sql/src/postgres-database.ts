@@ -16,6 +16,7 @@ import {
   type TransactionMode,
 } from "./database.ts";
 import { PolicyStoreUnavailable } from "./errors.ts";
+import type { PolicyStoreOptions } from "./policy-store.ts";
 import { cutConnection, findPostgres } from "./postgres-client.ts";
 import type { Tables } from "./tables.ts";
 import { Turns } from "./turns.ts";
@@ -30,14 +31,6 @@ const closeWithinMs = 2_000;
 /** How long the server waits for the next statement, in statement timeouts: a node that vanishes blocks changes no longer than that. */
 const idleTimeouts = 1.5;
 
-export interface PostgresOptions {
-  readonly url: string;
-  readonly applicationName?: string | undefined;
-  readonly notify?: boolean | undefined;
-  readonly connectTimeoutMs?: number | undefined;
-  readonly statementTimeoutMs?: number | undefined;
-}
-
 /** PostgreSQL, or a server that speaks its protocol and dialect. */
 export async function openPostgres({
   url,
@@ -45,7 +38,7 @@ export async function openPostgres({
   notify = true,
   connectTimeoutMs = 5_000,
   statementTimeoutMs = 10_000,
-}: PostgresOptions): Promise<Database> {
+}: PolicyStoreOptions): Promise<Database> {
   const { config, where } = findPostgres(url, applicationName);
   const pool = new pg.Pool({
     ...config,

@@ -21,22 +21,15 @@ export function replaceUnstorable<Entity extends object>(record: Entity): Entity
   return Object.fromEntries(entries) as Entity;
 }
 
-/**
- * Throws `UnstorableValue` for values that one database would refuse and the other would silently change. `bounded` are the fields
- * that an index holds whole.
- */
-export function checkStorable<Fields extends object>(
-  record: Fields,
-  bounded: readonly (keyof Fields & string)[],
-): void {
-  for (const [field, value] of Object.entries(record)) {
-    if (typeof value === "string" && !isStorable(value))
-      throw new UnstorableValue(field, "contains a character that cannot be stored: NUL, or half of a surrogate pair");
-    if (typeof value === "number" && !Number.isSafeInteger(value))
-      throw new UnstorableValue(field, `must be a whole number below 2^53, and is ${value}`);
-  }
-  for (const name of bounded) {
-    if (Buffer.byteLength(String(record[name])) > maxNameBytes)
-      throw new UnstorableValue(name, `has more than ${maxNameBytes} bytes`);
-  }
+/** Throws `UnstorableValue` for a value that one database would refuse and the other would silently change. */
+export function checkStorable(field: string, value: unknown): void {
+  if (typeof value === "string" && !isStorable(value))
+    throw new UnstorableValue(field, "contains a character that cannot be stored: NUL, or half of a surrogate pair");
+  if (typeof value === "number" && !Number.isSafeInteger(value))
+    throw new UnstorableValue(field, `must be a whole number below 2^53, and is ${value}`);
+}
+
+/** Throws `UnstorableValue` for a name that is too long to be held whole by an index. */
+export function checkLength(field: string, name: string): void {
+  if (Buffer.byteLength(name) > maxNameBytes) throw new UnstorableValue(field, `has more than ${maxNameBytes} bytes`);
 }

@@ -13,7 +13,7 @@ import type {
 } from "./records.ts";
 import { textKey } from "./text-key.ts";
 
-/** Columns whose names end in `_key` are what long texts are found by (`text-key.ts`). */
+// Columns whose names end in `_key` hold what long texts are found by (`text-key.ts`).
 
 const policyTable = {
   name: "sluice_policies",

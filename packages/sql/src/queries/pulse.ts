@@ -1,7 +1,8 @@
 import { sql } from "kysely";
 import { generationChannel } from "../generation-channel.ts";
 import type { StoreChange, StoreView } from "../policy-store.ts";
-import { killSwitch } from "../tables.ts";
+import type { KillSwitchRecord } from "../records.ts";
+import { killSwitch, type Tables } from "../tables.ts";
 import type { Session } from "../transact.ts";
 
 export function createPulseView({ database, tables, all }: Session): Pick<StoreView, "pulse" | "nowMs"> {
@@ -10,8 +11,7 @@ export function createPulseView({ database, tables, all }: Session): Pick<StoreV
       const query = tables.selectFrom("sluice_pulse").select(["generation", ...killSwitch.columns]);
       const [row] = await all(query.where("id", "=", 1));
       if (row === undefined) return { generation: 0, killSwitch: undefined };
-      const { generation, ...columns } = row;
-      return { generation, killSwitch: hasNoNull(columns) ? killSwitch.recordFromRow(columns) : undefined };
+      return { generation: row.generation, killSwitch: findKillSwitch(row) };
     },
 
     async nowMs() {
@@ -56,8 +56,15 @@ async function raiseGeneration(session: Session): Promise<number> {
   return generation;
 }
 
-function hasNoNull<Columns extends object>(
-  columns: Columns,
-): columns is { [Column in keyof Columns]: NonNullable<Columns[Column]> } {
-  return !Object.values(columns).includes(null);
+/** An operator who sets it with SQL may leave out everything but the mode and the end. */
+function findKillSwitch(row: Omit<Tables["sluice_pulse"], "id">): KillSwitchRecord | undefined {
+  const { kill_mode, kill_since_ms, kill_until_ms, kill_reason, kill_author } = row;
+  if (kill_mode === null) return undefined;
+  return killSwitch.recordFromRow({
+    kill_mode,
+    kill_since_ms: kill_since_ms ?? 0,
+    kill_until_ms: kill_until_ms ?? 0,
+    kill_reason: kill_reason ?? "",
+    kill_author: kill_author ?? "",
+  });
 }

@@ -30,9 +30,8 @@ export function rowsInParts<Entity, Row extends object>(
   table: WrittenTable<Entity, Row>,
   records: OneOrMany<Entity>,
 ): readonly (readonly Row[])[] {
-  const list: readonly Entity[] = isList(records) ? records : [records];
   const byKey = new Map<string, Row>();
-  for (const record of list) {
+  for (const record of [records].flat() as readonly Entity[]) {
     const row = table.rowFromRecord(record);
     byKey.set(JSON.stringify(table.key.map((column) => row[column])), row);
   }
@@ -62,8 +61,4 @@ export async function putRows<Row extends object>(
           .doUpdateSet((set) => Object.fromEntries(replaced.map((column) => [column, set.ref(`excluded.${column}`)]))),
       ),
   );
-}
-
-function isList<T>(records: OneOrMany<T>): records is readonly T[] {
-  return Array.isArray(records);
 }
