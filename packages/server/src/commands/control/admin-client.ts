@@ -166,7 +166,7 @@ function messageOf({ code, detail, problems = [] }: AdminErrorBody, options: Adm
         ? `${base.origin} needs a token. ${options.tokenHint ?? "Put one into SLUICE_TOKEN, or name a file that holds it with --token-file."}`
         : `the token in ${options.tokenSource ?? "SLUICE_TOKEN"} is not accepted: ${said}`;
     case "permission_denied":
-      return `not allowed: ${said}`;
+      return `not allowed: ${said}${roleAdvice(said)}`;
     case "not_found":
       return `${base.origin} answers, but not as a control plane of this version does; is it the admin port (8090 by custom)?`;
     case "rate_limited":
@@ -176,6 +176,13 @@ function messageOf({ code, detail, problems = [] }: AdminErrorBody, options: Adm
       if (problems.length === 1 && said.includes(printable(problems[0]?.message ?? ""))) return (list[0] ?? "").trim();
       return `${problems.length === 0 ? said : said.replace(/:?$/, ":")}${list.join("")}`;
   }
+}
+
+/** Who lacks a role needs a token that has it; what other refusals need, they say themselves. */
+function roleAdvice(said: string): string {
+  const [, role] = /^this needs role (\w+)/.exec(said) ?? [];
+  if (role === undefined) return "";
+  return `. Ask with a token of that role (SLUICE_TOKEN or --token-file); an admin makes one: sluice token make --name NAME --role ${role}${role === "editor" ? " --team TEAM" : ""}`;
 }
 
 /** What was typed for a field of the API; other fields have the names of arguments, or are of a policy file. */

@@ -34,6 +34,12 @@ export async function showAudit(options: AuditOptions, session: ControlSession):
     throw new CommandError(`--outcome is ${JSON.stringify(outcome)}; it should be done or refused`);
   if (kind !== undefined) demandKind("--kind", kind, kind);
   if (action !== undefined) demandKind("--action", action, action.split(".", 1)[0]!);
+  const sinceMs = since === undefined ? undefined : parseSince("--since", since, nowMs());
+  const untilMs = until === undefined ? undefined : parseSince("--until", until, nowMs());
+  if (sinceMs !== undefined && untilMs !== undefined && untilMs <= sinceMs)
+    throw new CommandError(
+      `--until ${until} is before --since ${since}, so that no record is between them; such as: --since 2h --until 1h`,
+    );
   const filter = {
     kind,
     // Subjects are written `user=u1` on a command line, and `user:u1` in the audit.
@@ -41,8 +47,8 @@ export async function showAudit(options: AuditOptions, session: ControlSession):
     actor,
     action,
     outcome,
-    sinceMs: since === undefined ? undefined : parseSince("--since", since, nowMs()),
-    untilMs: until === undefined ? undefined : parseSince("--until", until, nowMs()),
+    sinceMs,
+    untilMs,
   };
   const records = await api.audit(filter, limit === undefined ? usual : parseCount("--limit", limit, most));
   if (json) writeJson(session, { records });

@@ -15,9 +15,19 @@ export function withSubjectAdvice(error: unknown, subject: string, nowMs: number
   );
 }
 
-/** A refused change of a policy, with what its user can do about it where it changed in the meantime. */
+/**
+ * A refused change of a policy, with what its user can do about it where it changed in the meantime; and with its name where
+ * only a field of it is named, because a file has several.
+ */
 export function withAdvice(error: unknown, id: string, expected: number): unknown {
-  if (!(error instanceof AdminRefusal) || error.body.code !== "version_conflict") return error;
+  if (!(error instanceof AdminRefusal)) return error;
+  if (error.body.code === "permission_denied" && !error.message.includes(id) && error.body.problems?.length)
+    return new AdminRefusal(
+      error.message.replace(/^not allowed: /, `not allowed: policy ${printable(id)}: `),
+      error.exitCode,
+      error.body,
+    );
+  if (error.body.code !== "version_conflict") return error;
   const { current_version: current } = error.body;
   // Also said of a version that is on its way already, where nothing changed in the meantime.
   if (current === undefined || current === expected) return error;

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { ExitCode } from "../terminal.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
+import { parseWhile } from "./parse-time.ts";
 
 /** Runs the work of a command with a control plane to ask, and ends the program with its exit code. */
 export type RunOnControlPlane = (
@@ -9,8 +10,9 @@ export type RunOnControlPlane = (
 ) => Promise<void>;
 
 export const controlExitCodes = `
-Exit codes: 0 done, or the same; 1 not done, not found, different, or policies with errors; 2 wrong usage; 3 refused: no token, or
-its role may not do this; 4 changed by another command meanwhile; 5 the control plane cannot be reached; 6 timed out waiting.`;
+Exit codes: 0 done, or the same; 1 not done, nothing to do, not found, different, or policies with errors; 2 wrong usage;
+3 unauthorized: no token, or its role may not do this; 4 conflict: another command changed it meanwhile; 5 control plane
+unavailable; 6 timed out waiting.`;
 
 /** A command that asks a control plane. */
 export function controlCommand(parent: Command, form: string, description: string): Command {
@@ -29,23 +31,44 @@ export function askingOptions(command: Command): Command {
     .option("--ca <path>", "trust the certificates in this file, in PEM, for https:// (SLUICE_CA)");
 }
 
+export interface ChangeCommandOptions {
+  readonly why?: WhyWord;
+  readonly asks?: boolean;
+  readonly waiting?: WaitingHelp;
+}
+
+/** What `--wait` and `--timeout` mean to a command. */
+export interface WaitingHelp {
+  readonly wait: string;
+  readonly timeout: string;
+}
+
+const forNodes: WaitingHelp = {
+  wait: "wait until every node decides by it",
+  timeout: "how long to wait at most, such as 30s; implies --wait (default 1m)",
+};
+
 /** One that changes something. */
 export function changeCommand(
   parent: Command,
   form: string,
   description: string,
-  { why = "why", asks = true }: { readonly why?: WhyWord; readonly asks?: boolean } = {},
+  { why = "why", asks = true, waiting = forNodes }: ChangeCommandOptions = {},
 ): Command {
   const command = withWhy(controlCommand(parent, form, description), why).option(
     "--dry-run",
     "show what would be done, and do nothing",
   );
   if (asks) command.option("--yes", "do it without asking");
-  return command
-    .option("--wait", "wait until every node decides by it")
-    .addOption(
-      new Option("--timeout <duration>", "how long to wait at most, such as 30s (default 1m)").implies({ wait: true }),
-    );
+  return command.option("--wait", waiting.wait).addOption(
+    new Option("--timeout <duration>", waiting.timeout)
+      // Read before anything is done: a slip must not be found after the change.
+      .argParser((text) => {
+        parseWhile("--timeout", text);
+        return text;
+      })
+      .implies({ wait: true }),
+  );
 }
 
 type WhyWord = "why" | "reason";

@@ -478,6 +478,60 @@ describe("sluice policy rollout", () => {
     expect((await run(["policy", "get", "login"])).out).toContain("2/h");
   });
 
+  it("is left as it is by what it is in no state for, with exit code 1", async () => {
+    expect(await run(["policy", "rollout"])).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^No rollout is underway/),
+    });
+    await apply(login("2/h"));
+    await apply(login("3/h"), ...rollout);
+    const steer = (verb: string) => run(["policy", "rollout", "login", verb, "--yes"]);
+    expect(await steer("--resume")).toMatchObject({
+      code: 1,
+      err: "the rollout of login is not paused (running); nothing was changed\n",
+    });
+    expect((await steer("--pause")).code).toBe(0);
+    expect(await steer("--pause")).toMatchObject({ code: 1, err: expect.stringContaining("is paused already") });
+    expect((await steer("--roll-back")).code).toBe(0);
+    for (const verb of ["--advance", "--pause", "--resume", "--finish", "--roll-back"])
+      expect(await steer(verb), verb).toMatchObject({
+        code: 1,
+        err: "the rollout of login has ended (rolled back); nothing was changed\n",
+      });
+    // The number of a version that was rolled back is not given again, so a plan names none.
+    const { out } = await apply(login("4/h"), "--rollout", "--dry-run");
+    expect(out).toMatch(/^~ {2}login {3}change {2}1 → new/m);
+    expect(out).toContain("Rollout of login, 1 → 3");
+  });
+
+  it("decides about no subject in a shadow, and says so to its end", async () => {
+    await apply(login("2/h"));
+    await apply(login("3/h"), ...rollout, "--shadow");
+    const advance = () => run(["policy", "rollout", "login", "--advance", "--yes"]);
+    expect((await advance()).out).toMatch(/^subjects +100 % compared with version 2; version 1 decides$/m);
+    expect((await advance()).out).toMatch(/^state +done/m);
+    const waited = await run(["policy", "rollout", "login", "--wait", "--timeout", "1m"]);
+    expect(waited).toMatchObject({
+      code: 0,
+      err: expect.stringContaining("Version 2 of login was compared, and is not in force: this was a shadow rollout"),
+      out: expect.stringMatching(/^subjects +100 % compared with version 2; version 1 decides$/m),
+    });
+    expect((await run(["policy", "history", "login"])).out).toMatch(/^ +2 .* written, compared \(shadow\)/m);
+  });
+
+  it("refuses options of a change where none is asked for", async () => {
+    for (const more of [["--yes"], ["--dry-run"], ["--why", "x"]]) {
+      const { code, err } = await run(["policy", "rollout", ...more]);
+      expect([code, err]).toEqual([2, expect.stringMatching(new RegExp(`^${more[0]} goes with a change`))]);
+      expect((await run(["policy", "rollout", "login", ...more])).code).toBe(2);
+    }
+  });
+
+  it("takes a path that stands behind --rollout for steps, and says so", async () => {
+    const { code, err } = await run(["policy", "apply", "--rollout", "p.yaml"]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/^--rollout is "p\.yaml".*A path goes before --rollout/)]);
+  });
+
   it("says what is wrong with what it was given", async () => {
     expect((await run(["policy", "rollout", "--advance"])).code).toBe(2);
     expect((await run(["policy", "rollout", "x", "--advance", "--pause"])).code).toBe(2);
@@ -521,12 +575,46 @@ describe("subjects", () => {
     expect((await run(["override", "set", "user=u1", "api", "fast", "--for", "1h", "--reason", "r"])).code).toBe(2);
   });
 
+  it("have no tier to clear where they have none, which changes nothing and is exit code 1", async () => {
+    for (const more of [[], ["--yes"], ["--dry-run"]])
+      expect(await run(["tier", "clear", "user=u9", ...more])).toMatchObject({
+        code: 1,
+        out: "user=u9 has no tier; nothing was changed.\n",
+      });
+    const { code, out } = await run(["tier", "clear", "user=u9", "--json"]);
+    expect([code, JSON.parse(out)]).toEqual([1, expect.objectContaining({ dry_run: false })]);
+  });
+
+  it("have one end of an override, one way of being listed, and a window said once", async () => {
+    await apply(login("2/h") + search);
+    const set = ["override", "set", "user=u1", "search"];
+    const both = await run([...set, "7/s", "--for", "1h", "--for-good", "--reason", "r"]);
+    expect(both).toMatchObject({
+      code: 2,
+      err: "--for, --until and --for-good exclude each other; give one of them\n",
+    });
+    const list = await run(["override", "list", "user=u1", "--by", "user"]);
+    expect(list).toMatchObject({ code: 2, err: expect.stringMatching(/^--by lists all.*leave out user=u1$/m) });
+    const window = await run([...set, "6 apples", "--for", "1h", "--reason", "r"]);
+    expect(window.err.match(/such as/g)).toHaveLength(1);
+  });
+
+  it("keep an override before a limit for good that is set under it, and say so", async () => {
+    await apply(login("2/h") + search);
+    const set = ["override", "set", "user=u1", "search"];
+    await run([...set, "7/s", "--for", "1h", "--reason", "sale"]);
+    const { out } = await run([...set, "5/s", "--for-good", "--reason", "contract"]);
+    expect(out).toContain("it holds when the override ends: 7/s in search, until");
+    expect(out).not.toContain("in place of");
+    expect((await run(["subject", "user=u1"])).out).toMatch(/7\/s +an override/);
+  });
+
   const custom = (window: string) => ["override", "set", "user=u1", "search", window, "--for-good", "--reason", "r"];
 
   it("are shown before something of them is replaced, and asked for where it is something else", async () => {
     await apply(login("2/h") + search);
     // Nothing is there yet, or the same: nobody is asked.
-    for (const words of [["tier", "set", "user=u1", "gold"], custom("7/s"), ["tier", "clear", "user=u9"]]) {
+    for (const words of [["tier", "set", "user=u1", "gold"], custom("7/s")]) {
       expect((await run(words)).code, words.join(" ")).toBe(0);
       expect((await run(words)).code, words.join(" ")).toBe(0);
     }
@@ -796,7 +884,10 @@ describe("sluice kill-switch", () => {
     expect(await deny({ user: "u1" }, 1)).toBe(true);
     expect(await json("kill-switch", "status")).toMatchObject({ mode: "closed", reason: "attack", author: "admin" });
     expect((await run(["kill-switch", "off", "--yes", "--wait"])).out).toContain("is off; policies decide");
-    expect((await run(["kill-switch", "off"])).out).toContain("is off already; nothing changed");
+    expect((await run(["kill-switch", "off", "--dry-run"])).code).toBe(1);
+    expect((await run(["kill-switch", "off", "--json"])).code).toBe(1);
+    expect((await run(["kill-switch", "off"])).code).toBe(1);
+    expect((await run(["kill-switch", "off"])).out).toContain("is off already; nothing was changed");
     expect(await deny({ user: "u1" }, 1)).toBe(false);
   });
 
@@ -1055,6 +1146,55 @@ describe("what others wrote", () => {
 });
 
 describe("a command that asks a control plane", () => {
+  it("reads --timeout before it changes anything", async () => {
+    const { code, err } = await run(["tier", "set", "user=u1", "gold", "--timeout", "soon"]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/^--timeout is "soon"/)]);
+    expect((await run(["tier", "get", "user=u1"])).out).toBe("none\n");
+  });
+
+  it("tells who may not do something which role they have, which they need, and how to get it", async () => {
+    const made = await run(["token", "make", "--name", "ann", "--role", "viewer"]);
+    const { code, err } = await run(["tier", "set", "user=u1", "gold"], { env: { SLUICE_TOKEN: made.out.trim() } });
+    expect([code, err]).toEqual([
+      3,
+      "not allowed: this needs role operator, and ann has role viewer. Ask with a token of that role (SLUICE_TOKEN or " +
+        "--token-file); an admin makes one: sluice token make --name NAME --role operator\n",
+    ]);
+  });
+
+  it("names what an editor may not do: the policy of several, --replace, subjects", async () => {
+    const made = await run(["token", "make", "--name", "ed", "--role", "editor", "--team", "shop"]);
+    const env = { SLUICE_TOKEN: made.out.trim() };
+    const edit = async (text: string, ...more: string[]) =>
+      (await run(["policy", "apply", await file("edit.yaml", text), "--yes", ...more], { env })).err;
+    const wide = "  - { id: wide, limits: [{ by: [user], windows: [1/s] }], on_failure: open }\n";
+    expect(await edit(login("2/h") + wide)).toMatch(/^not allowed: policy wide: match: is for every request/);
+    expect(await edit(login("2/h"), "--replace")).toMatch(/^--replace changes more .*needs role admin/);
+    expect(await edit(`${login("2/h")}subjects: [{ user: u1, tier: gold }]\n`)).toMatch(
+      /^a file with subjects changes/,
+    );
+  });
+
+  it("does not pass over what contradicts itself or means nothing", async () => {
+    await apply(login("2/h"));
+    const path = await file("p.yaml", login("3/h"));
+    for (const [words, message] of [
+      [["audit", "--since", "1h", "--until", "2h"], /^--until 2h is before --since 1h/],
+      [["policy", "diff", path, "--from", "1"], /^--from is for versions of a policy, and .*p\.yaml is a file/],
+      [["top", "--once", "--every", "5s"], /^--every says how often to refresh/],
+      [
+        ["token", "make", "--name", "x", "--role", "check", "--file", "t", "--entry"],
+        /^--file adds .*leave out --entry/,
+      ],
+    ] as const)
+      expect(await run(words)).toMatchObject({ code: 2, err: expect.stringMatching(message) });
+  });
+
+  it("says that a team owns no policy, not that there is none", async () => {
+    await apply(login("2/h"));
+    expect((await run(["policy", "list", "--owner", "shop"])).out).toMatch(/^Team shop owns no policy\./);
+  });
+
   it("says what to do about a token, and never shows one", async () => {
     const env = { SLUICE_TOKEN: "", SLUICE_ADMIN_TOKEN_FILE: daemon.firstToken!.file };
     const none = await run(["policy", "list"], { env });

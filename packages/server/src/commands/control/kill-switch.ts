@@ -56,7 +56,7 @@ export async function killSwitchOn(
 
 export interface KillSwitchOffOptions extends ControlOptions, ChangeFlags {}
 
-/** `sluice kill-switch off`: policies decide again. */
+/** `sluice kill-switch off`: policies decide again. 1 where they do already. */
 export async function killSwitchOff(options: KillSwitchOffOptions, session: ControlSession): Promise<ExitCode> {
   const { api, terminal, json, paint, nowMs } = session;
   const before = await api.killSwitch();
@@ -65,13 +65,13 @@ export async function killSwitchOff(options: KillSwitchOffOptions, session: Cont
   if (!(await confirm({ question, yes: harmless }, terminal))) return 1;
   const done = await api.killSwitchOff({ why: options.why, dryRun: options.dryRun });
   if (!json) {
-    if (before.mode === "off") terminal.stdout.write("The kill switch is off already; nothing changed.\n");
+    if (before.mode === "off") terminal.stdout.write("The kill switch is off already; nothing was changed.\n");
     else terminal.stdout.write(renderKillSwitch(done.kill_switch, nowMs(), paint));
-    if (options.dryRun === true) terminal.stdout.write(nothingDone);
+    if (options.dryRun === true && before.mode !== "off") terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);
   if (json) writeJson(session, done);
-  return exitCode;
+  return before.mode === "off" ? 1 : exitCode;
 }
 
 const effects = {

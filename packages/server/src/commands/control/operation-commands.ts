@@ -90,12 +90,13 @@ function addOverrides(override: Command, run: RunOnControlPlane): void {
     changeCommand(override, "set <subject> <policy> <window...>", "Give a subject other windows, until they end.", {
       why: "reason",
     })
-      .option("--for <duration>", "how long, such as 2h")
-      .option("--until <moment>", "until when, such as 2030-01-31T12:00:00Z")
+      .option("--for <duration>", "how long, such as 2h, at most a year")
+      .option("--until <moment>", "until when, such as 2030-01-31T12:00:00Z, within a year")
       .option("--for-good", "without an end")
       .option("--limit <name>", "only for this limit of the policy")
       .option("--strict", "refuse what would change nothing, in place of a warning"),
-    "In place of what the subject had for the same policy and limit. Where that is something else, it asks first.",
+    `Give one of --for, --until and --for-good. Replaces what the subject had for the same policy and limit, and asks first if
+that is something else. An override comes before a limit for good.`,
     'sluice override set user=u1 orders.read "100/s burst 200" --for 2h --reason "load test"',
   ).action((subject: string, policy: string, windows: string[], options: OverrideSetOptions) =>
     run(options, (session) => overrideSet(subject, policy, windows, options, session)),
@@ -117,7 +118,7 @@ function addOverrides(override: Command, run: RunOnControlPlane): void {
     changeCommand(
       override,
       "delete <subject> <policy>",
-      "Give a subject the limits of its policy or tier again.",
+      "Remove a subject's override; its policy or tier applies again.",
     ).option("--limit <name>", "what it has for this limit of the policy"),
     "",
     "sluice override delete user=u1 orders.read",
@@ -145,7 +146,7 @@ function addTiers(tier: Command, run: RunOnControlPlane): void {
 
   withExamples(
     changeCommand(tier, "clear <subject>", "Remove a subject's tier."),
-    "",
+    "Exit code 1 if the subject has no tier.",
     "sluice tier clear user=u1",
   ).action((subject: string, options: TierOptions) =>
     run(options, (session) => tierSet(subject, undefined, options, session)),
@@ -166,7 +167,7 @@ function addKillSwitch(killSwitch: Command, run: RunOnControlPlane): void {
 
   withExamples(
     changeCommand(killSwitch, "off", "Let policies decide again."),
-    "",
+    "Exit code 1 if it is off already.",
     'sluice kill-switch off --why "fixed"',
   ).action((options: KillSwitchOffOptions) => run(options, (session) => killSwitchOff(options, session)));
 

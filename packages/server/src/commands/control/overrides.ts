@@ -60,7 +60,12 @@ export async function overrideSet(
   tellWarnings(done, session);
   if (!json) {
     const told = was === undefined ? "" : ` (before, it had ${was})`;
-    terminal.stdout.write(`${printable(`${word} has ${now}${told}`)}.\n${renderInPlaceOf(done, nowMs())}`);
+    const above = untilMs === undefined ? limits.find((one) => isOverrideOf(limit, one)) : undefined;
+    const later =
+      above === undefined
+        ? renderInPlaceOf(done, nowMs())
+        : `  ${printable(`it holds when the override ends: ${tellOwnLimit(above, nowMs())}`)}\n`;
+    terminal.stdout.write(`${printable(`${word} has ${now}${told}`)}.\n${later}`);
     if (options.dryRun === true) terminal.stdout.write(nothingDone);
   }
   const exitCode = await settleChange(done, options, session);
@@ -87,10 +92,16 @@ function takesThePlaceOf(
   return one.policy === other.policy && one.limit === other.limit && sameKind;
 }
 
+/** An override comes before a limit for good of the same policy and limit. */
+function isOverrideOf(one: Pick<SubjectLimitBody, "policy" | "limit">, other: SubjectLimitBody): boolean {
+  return one.policy === other.policy && one.limit === other.limit && other.until_ms !== undefined;
+}
+
 /** Undefined: never. */
 function readEnd({ for: while_, until, forGood }: OverrideSetOptions, nowMs: number): number | undefined {
   const given = [while_, until, forGood].filter((one) => one !== undefined);
-  if (given.length !== 1)
+  if (given.length > 1) throw new CommandError("--for, --until and --for-good exclude each other; give one of them");
+  if (given.length === 0)
     throw new CommandError("say when it ends: --for 2h, --until 2030-01-31, or --for-good for one that does not");
   if (while_ !== undefined) return nowMs + parseWhile("--for", while_, { leastMs: 1_000, mostMs: maxOverrideMs });
   if (until === undefined) return undefined;
@@ -108,7 +119,7 @@ function checkWindow(window: string): void {
   } catch (error) {
     if (!(error instanceof SluiceError)) throw error;
     const why = error.problems.map(({ message }) => message).join("; ") || error.message;
-    throw new CommandError(`${JSON.stringify(window)} is not a window such as "100/s burst 200": it ${why}`);
+    throw new CommandError(`${JSON.stringify(window)} is not a window: it ${why}`);
   }
 }
 
@@ -123,7 +134,9 @@ export async function overrideList(
   session: ControlSession,
 ): Promise<ExitCode> {
   const { api, terminal, json, nowMs, width } = session;
-  if ((word === undefined) === (options.by === undefined))
+  if (word !== undefined && options.by !== undefined)
+    throw new CommandError(`--by lists all subjects of a dimension; leave it out, or leave out ${word}`);
+  if (word === undefined && options.by === undefined)
     throw new CommandError("name a subject such as user=u1, or all of a dimension with --by user");
   const subjects = word === undefined ? await api.subjects(options.by ?? "") : [await api.subject(parseSubject(word))];
   const own = subjects.filter(({ limits }) => limits.length > 0);

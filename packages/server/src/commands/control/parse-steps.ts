@@ -1,6 +1,6 @@
 import { CommandError } from "../terminal.ts";
 import type { StepBody } from "./admin-bodies.ts";
-import { parseWhile } from "./parse-time.ts";
+import { tryWhile } from "./parse-time.ts";
 
 /**
  * `1%:10m,10%:10m,100%`: which percent of subjects, and how long before the next step, or after the last one the end. Without a
@@ -17,7 +17,10 @@ export function parseSteps(text: string, shadow: boolean = false): readonly Step
     if (before !== undefined && before.percent >= Number(percent))
       throw wrong(text, "each step should be for more subjects");
     const isLast = index === words.length - 1;
-    steps.push({ percent: Number(percent), hold_ms: readHold(hold, isLast ? (before?.hold_ms ?? usualHoldMs) : 0) });
+    const otherwise = isLast ? (before?.hold_ms ?? usualHoldMs) : 0;
+    const holdMs = readHold(hold, otherwise);
+    if (holdMs === undefined) throw wrong(text, `${JSON.stringify(hold)} is not a duration such as 10m`);
+    steps.push({ percent: Number(percent), hold_ms: holdMs });
   }
   // What only is looked at need not come to everybody.
   if (!shadow && steps.at(-1)?.percent !== 100) throw wrong(text, "the last step should be 100%");
@@ -26,13 +29,14 @@ export function parseSteps(text: string, shadow: boolean = false): readonly Step
 
 const usualHoldMs = 600_000;
 
-function readHold(text: string | undefined, otherwise: number): number {
+/** Undefined: not a duration. */
+function readHold(text: string | undefined, otherwise: number): number | undefined {
   if (text === undefined) return otherwise;
-  return text === "hand" ? 0 : parseWhile("--rollout", text);
+  return text === "hand" ? 0 : tryWhile(text);
 }
 
 function wrong(text: string, why: string): CommandError {
   return new CommandError(
-    `--rollout is ${JSON.stringify(text)}: ${why}. Write steps such as 1%:10m,10%:10m,100%; a step without a duration, other than the last, waits for --advance`,
+    `--rollout is ${JSON.stringify(text)}: ${why}. Write steps such as 1%:10m,10%:10m,100%; a step without a duration, other than the last, waits for --advance. A path goes before --rollout`,
   );
 }

@@ -9,15 +9,21 @@ export interface DurationBounds {
 
 /** `90s`, `2h`, `7d` in milliseconds. */
 export function parseWhile(flag: string, text: string, bounds?: DurationBounds): number {
-  // A unit alone is one of it in a policy file; on a command line it is a slip.
-  const ms = /^\d/.test(text) ? tryDuration(text) : undefined;
-  if (ms === undefined || ms <= 0)
+  const ms = tryWhile(text);
+  if (ms === undefined)
     throw new CommandError(`${flag} is ${JSON.stringify(text)}; it should be a duration such as 90s, 2h or 7d`);
   if (bounds !== undefined && (ms < bounds.leastMs || ms > bounds.mostMs))
     throw new CommandError(
       `${flag} is ${JSON.stringify(text)}; it should be from ${renderDuration(bounds.leastMs)} to ${renderDuration(bounds.mostMs)}`,
     );
   return ms;
+}
+
+/** The same, or undefined for what is not a duration. */
+export function tryWhile(text: string): number | undefined {
+  // A unit alone is one of it in a policy file; on a command line it is a slip.
+  const ms = /^\d/.test(text) ? tryDuration(text) : undefined;
+  return ms === undefined || ms <= 0 ? undefined : ms;
 }
 
 /** A date, a moment, or how long from now on. */

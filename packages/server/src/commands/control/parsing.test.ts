@@ -46,6 +46,10 @@ describe("steps of a rollout", () => {
     },
   );
 
+  it("are repeated as they were typed where the duration of one is wrong", () => {
+    expect(() => parseSteps("10%:soon,100%")).toThrow(/^--rollout is "10%:soon,100%": "soon" is not a duration/);
+  });
+
   it("need not come to everybody in shadow mode", () => {
     expect(parseSteps("5%:1h", true)).toEqual([{ percent: 5, hold_ms: 60 * minuteMs }]);
   });

@@ -165,6 +165,13 @@ async function writeTogether(
     const { subjects } = answer.import;
     return { generation: answer.generation, warnings: answer.warnings ?? [], subjects, rollouts: [] };
   } catch (error) {
+    const whole = replace ? "--replace" : documents.subjects.length > 0 ? "a file with subjects" : undefined;
+    if (whole !== undefined && error instanceof AdminRefusal && error.body.code === "permission_denied")
+      throw new AdminRefusal(
+        `${whole} changes more than the policies of one team, and was refused; ${error.message}`,
+        error.exitCode,
+        error.body,
+      );
     if (error instanceof AdminRefusal && error.body.code === "version_conflict")
       throw new AdminRefusal(
         "another command changed the policy store meanwhile, and nothing was overwritten. Run the command again to see what would change now; sluice audit --since 5m shows who it was.",
@@ -237,7 +244,10 @@ function subjectLines(sign: string, { count, first }: CountedSubjectsBody): read
 }
 
 function renderApplied({ generation, rollouts }: Applied): string {
-  const begun = rollouts.map(({ id }) => `Rollout ${id} begins; follow it with: sluice policy rollout ${id} --wait\n`);
+  const begun = rollouts.map(
+    ({ id, state }) =>
+      `Rollout ${id} ${state === "waiting" ? "waits for its start" : "begins"}; follow it with: sluice policy rollout ${id} --wait\n`,
+  );
   return `Applied${generation === undefined ? "" : `, as generation ${generation}`}.\n${begun.join("")}`;
 }
 

@@ -1,6 +1,13 @@
-import type { Command } from "commander";
-import { changeCommand, controlCommand, type RunOnControlPlane, withExamples } from "./control-command.ts";
+import { type Command, Option } from "commander";
+import {
+  changeCommand,
+  controlCommand,
+  type RunOnControlPlane,
+  type WaitingHelp,
+  withExamples,
+} from "./control-command.ts";
 import type { ControlOptions } from "./control-session.ts";
+import { parseSteps } from "./parse-steps.ts";
 import { type ApplyOptions, policyApply } from "./policy-apply.ts";
 import { type PolicyDeleteOptions, type PolicyRevertOptions, policyDelete, policyRevert } from "./policy-change.ts";
 import { type PolicyDiffOptions, policyDiff } from "./policy-diff.ts";
@@ -17,10 +24,9 @@ import { type PolicyRolloutOptions, policyRollout } from "./policy-rollout.ts";
 
 /** `sluice policy …`, as far as it asks a control plane. */
 export function addPolicyCommands(policy: Command, run: RunOnControlPlane): void {
-  const apply = changeCommand(policy, "apply <path>", "Make the policy store hold what a policy file says.").option(
-    "--replace",
-    "delete policies and subjects that are not in the file",
-  );
+  const apply = changeCommand(policy, "apply <path>", "Make the policy store hold what a policy file says.", {
+    waiting: forNodesOrRollout,
+  }).option("--replace", "delete policies and subjects that are not in the file");
   withExamples(
     withRolloutOptions(apply),
     `PATH is a policy file, a folder of them, or - for stdin. Shows what would change, asks, and refuses to overwrite
@@ -72,10 +78,9 @@ Several policies change together or not at all; with --rollout, and for editors,
 
   withExamples(
     withRolloutOptions(
-      changeCommand(policy, "revert <id>", "Make a new version with what an earlier one said.").requiredOption(
-        "--to <version>",
-        "which one (sluice policy history)",
-      ),
+      changeCommand(policy, "revert <id>", "Make a new version with what an earlier one said.", {
+        waiting: forNodesOrRollout,
+      }).requiredOption("--to <version>", "which one; required (sluice policy history lists them)"),
     ),
     "Also brings back a deleted policy. Exit code 1 if the policy says the same already.",
     'sluice policy revert login --to 3 --why "too strict"',
@@ -88,15 +93,21 @@ Several policies change together or not at all; with --rollout, and for editors,
   ).action((id: string, options: PolicyDeleteOptions) => run(options, (session) => policyDelete(id, options, session)));
 
   withExamples(
-    changeCommand(policy, "rollout [id]", "List rollouts, show one with its metrics, steer it, or wait for its end.")
+    changeCommand(policy, "rollout [id]", "List rollouts, show one with its metrics, steer it, or wait for its end.", {
+      waiting: {
+        wait: "wait until it has ended and every node knows",
+        timeout: "how long to wait at most, such as 1h; implies --wait (default: until it has ended)",
+      },
+    })
       .option("--all", "list those that have ended too")
       .option("--advance", "take the next step")
-      .option("--pause", "stay where it is")
-      .option("--resume", "go on")
+      .option("--pause", "stay at this step")
+      .option("--resume", "continue a paused rollout")
       .option("--finish", "apply it to all subjects, now")
       .option("--roll-back", "return all subjects to the old version"),
-    `ID is a policy's, or a rollout's own. --wait shows its progress until it has ended and every node knows; the exit code is 1
-if it was rolled back, and 6 after --timeout.`,
+    `ID is a policy's id, or a rollout's. Without one, lists the rollouts that are underway. --wait shows its progress; the exit code
+is 1 if it was rolled back or cancelled, and 6 after --timeout. --why, --dry-run and --yes go with one of --advance, --pause,
+--resume, --finish and --roll-back; the exit code is 1 if the rollout is in no state for that.`,
     "sluice policy rollout",
     "sluice policy rollout login --wait --timeout 1h",
     'sluice policy rollout login --roll-back --why "support is flooded" --yes',
@@ -111,9 +122,20 @@ if it was rolled back, and 6 after --timeout.`,
   ).action((options: ControlOptions) => run(options, policyExport));
 }
 
+const forNodesOrRollout: WaitingHelp = {
+  wait: "wait until every node decides by it; with --rollout, until the rollout has ended",
+  timeout: "how long to wait at most, such as 30s; implies --wait (default 1m; with --rollout none)",
+};
+
 function withRolloutOptions(command: Command): Command {
   return command
-    .option("--rollout [steps]", "by steps; if none are given, 1%:10m,10%:10m,100%")
+    .addOption(
+      // Read at once: it takes the next word, which may be the path that was meant for the command.
+      new Option("--rollout [steps]", "roll out in steps (default 1%:10m,10%:10m,100%)").argParser((text: string) => {
+        parseSteps(text, true);
+        return text;
+      }),
+    )
     .option("--by <dimension>", "the dimension whose values are split, such as user")
     .option("--shadow", "the old version decides, and the decisions of the new one are counted")
     .option("--start <moment>", "not before then: a date, or a duration from now")

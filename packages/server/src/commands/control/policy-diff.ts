@@ -20,8 +20,12 @@ export interface PolicyDiffOptions extends ControlOptions {
 
 /** `sluice policy diff`: a file against the policy store, or two versions of a policy. 1 where they differ. */
 export async function policyDiff(what: string, options: PolicyDiffOptions, session: ControlSession): Promise<ExitCode> {
-  const versions = options.from !== undefined || options.to !== undefined;
-  if (!versions && (await isPath(what))) return diffFile(what, options.replace === true, session);
+  const versions = options.from !== undefined ? "--from" : options.to !== undefined ? "--to" : undefined;
+  if (versions !== undefined && looksLikePath(what))
+    throw new CommandError(
+      `${versions} is for versions of a policy, and ${what} is a file; leave it out, or name a policy by its id`,
+    );
+  if (versions === undefined && (await isPath(what))) return diffFile(what, options.replace === true, session);
   if (options.replace === true) throw new CommandError(`--replace is for files, and there is no file ${what}`);
   return diffVersions(what, options, session);
 }
@@ -76,9 +80,13 @@ async function diffVersions(id: string, { from, to }: PolicyDiffOptions, session
   return same ? 0 : 1;
 }
 
+function looksLikePath(what: string): boolean {
+  return what === "-" || what.includes("/") || /\.(ya?ml|json)$/i.test(what);
+}
+
 /** Whether a word names a file or a folder, rather than a policy. What looks like a file is one, also if it is not there. */
 async function isPath(what: string): Promise<boolean> {
-  if (what === "-" || what.includes("/") || /\.(ya?ml|json)$/i.test(what)) return true;
+  if (looksLikePath(what)) return true;
   return stat(what).then(
     () => true,
     () => false,

@@ -56,6 +56,8 @@ export async function policyList(options: PolicyListOptions, session: ControlSes
   const { api, terminal, json, nowMs, width } = session;
   const policies = await api.policies(options.owner);
   if (json) writeJson(session, { policies });
+  else if (policies.length === 0 && options.owner !== undefined)
+    terminal.stdout.write(`Team ${printable(options.owner)} owns no policy. sluice policy list shows all of them.\n`);
   else terminal.stdout.write(renderPolicies(policies, nowMs(), width));
   return 0;
 }
@@ -143,7 +145,10 @@ export function renderHistory(versions: readonly VersionBody[], nowMs: number, w
 function whatOf({ document, revert_of, rollout }: VersionBody): string {
   if (document === undefined) return "deleted";
   const made = revert_of === undefined ? "written" : `reverted to ${revert_of}`;
-  return rollout === undefined ? made : `${made}, ${rolloutWords[rollout.state]}${rollout.shadow ? " (shadow)" : ""}`;
+  if (rollout === undefined) return made;
+  // A shadow that comes to its end puts nothing in force.
+  const became = rollout.shadow && rollout.state === "done" ? "compared" : rolloutWords[rollout.state];
+  return `${made}, ${became}${rollout.shadow ? " (shadow)" : ""}`;
 }
 
 /** What became of a version that went out by steps. */

@@ -42,6 +42,8 @@ type Verb = keyof typeof verbs;
 const mostListed = 100;
 const underway = "waiting,observing,running,paused";
 
+const noneUnderway = "No rollout is underway. Those that have ended: sluice policy rollout --all\n";
+
 /** `sluice policy rollout`: lists rollouts, shows one, steers it, or waits for its end. */
 export async function policyRollout(
   id: string | undefined,
@@ -54,10 +56,12 @@ export async function policyRollout(
     throw new CommandError("one thing at a time: --advance, --pause, --resume, --finish or --roll-back");
   const [verb] = chosen;
   if (id !== undefined && options.all === true) throw new CommandError("--all is for the list; leave out the name");
+  if (verb === undefined) demandNoneOf(options, ["why", "dryRun", "yes"]);
   if (id === undefined) {
     if (verb !== undefined || options.wait === true) throw new CommandError("name the policy, or the rollout's id");
     const rollouts = await api.rollouts({ state: options.all === true ? undefined : underway }, mostListed);
     if (json) writeJson(session, { rollouts });
+    else if (rollouts.length === 0 && options.all !== true) terminal.stdout.write(noneUnderway);
     else terminal.stdout.write(renderRollouts(rollouts, nowMs(), width));
     return 0;
   }
@@ -85,12 +89,39 @@ export async function policyRollout(
   return exitCode;
 }
 
+/** Options that say how a rollout is steered mean nothing where it is only looked at. */
+function demandNoneOf(options: PolicyRolloutOptions, names: readonly ("why" | "dryRun" | "yes")[]): void {
+  const idle = names.find((name) => options[name] !== undefined);
+  if (idle === undefined) return;
+  throw new CommandError(
+    `--${idle === "dryRun" ? "dry-run" : idle} goes with a change, and none is asked for; add --advance, --pause, --resume, --finish or --roll-back, or leave it out`,
+  );
+}
+
+/** What cannot be done to a rollout as it stands is said without asking: nothing would change. */
+function demandState({ policy, state }: RolloutBody, verb: Verb): void {
+  const isPaused = state === "paused";
+  const why = hasEnded({ state })
+    ? "has ended"
+    : verb === "pause" && isPaused
+      ? "is paused already"
+      : verb === "resume" && !isPaused
+        ? "is not paused"
+        : undefined;
+  if (why === undefined) return;
+  throw new CommandError(
+    `the rollout of ${printable(policy)} ${why} (${state.replace("_", " ")}); nothing was changed`,
+    1,
+  );
+}
+
 async function steer(
   found: RolloutBody,
   verb: Verb,
   options: PolicyRolloutOptions,
   { api, terminal }: ControlSession,
 ): Promise<(ChangeBody & { readonly rollout: RolloutBody }) | undefined> {
+  demandState(found, verb);
   const { path, question } = verbs[verb];
   const wish = { why: options.why, expectedStep: found.step };
   const tried = await api.steerRollout(found.id, path, { ...wish, dryRun: true });

@@ -54,7 +54,8 @@ function renderDiffs(changes: readonly PlannedChange[], paint: Paint, mostLines:
 
 function rowOf({ id, action, version, lines }: PlannedChange): readonly string[] {
   const becomes =
-    action === "create" ? "new" : action === "delete" ? `${version} → gone` : `${version} → ${version + 1}`;
+    // A version that was rolled back keeps its number, so the next one need not follow the current one.
+    action === "create" ? "new" : `${version} → ${action === "delete" ? "gone" : "new"}`;
   const count = (sign: string): number => lines.filter((line) => line.startsWith(sign)).length;
   return [signs[action], id, action, becomes, `+${count("+")} −${count("-")}`];
 }

@@ -47,16 +47,26 @@ export function renderRollout(rollout: RolloutBody, nowMs: number, width: number
     ["policy", `${rollout.policy}, ${versionsOf(rollout)}, by ${rollout.by}`],
     ["state", rollout.reason === "" ? stateOf(rollout) : `${stateOf(rollout)}: ${rollout.reason}`],
     ["steps", stepsOf(rollout)],
-    ["subjects", `${rollout.percent} % under version ${rollout.to_version}`],
+    ["subjects", subjectsOf(rollout)],
     ["next", renderWait(rollout, nowMs)],
-    ["begun", `${renderMoment(rollout.created_ms, nowMs)} by ${rollout.author}`],
+    ["created", `${renderMoment(rollout.created_ms, nowMs)} by ${rollout.author}`],
   ];
   if (rollout.expect_more_denials) fields.push(["denials", "more are expected, and do not roll it back"]);
   const { figures } = rollout;
-  if (figures === undefined) return `${renderFields(fields)}\nNothing was compared yet.\n`;
-  fields.push(["latest look", `${figures.verdict}: ${figures.sentence}`]);
+  if (figures === undefined)
+    return `${renderFields(fields)}\nNothing was compared${hasEnded(rollout) ? "" : " yet"}.\n`;
+  // What rolled it back stands beside its state already.
+  const sentence = figures.sentence === rollout.reason ? "" : `: ${figures.sentence}`;
+  fields.push(["latest look", `${figures.verdict}${sentence}`]);
   fields.push(["looks", `${figures.looks} on this step, ${figures.strikes} in a row beyond what is usual`]);
   return `${renderFields(fields)}\n${renderFigures(rollout, figures, width)}`;
+}
+
+/** In a shadow the new version decides about no subject: it is only compared. */
+function subjectsOf({ percent, shadow, from_version, to_version }: RolloutBody): string {
+  if (!shadow) return `${percent} % under version ${to_version}`;
+  const decides = from_version === 0 ? "no version decides" : `version ${from_version} decides`;
+  return `${percent} % compared with version ${to_version}; ${decides}`;
 }
 
 function renderFigures({ steps }: RolloutBody, { total, rings }: FiguresBody, width: number | undefined): string {

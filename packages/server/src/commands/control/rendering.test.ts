@@ -138,7 +138,7 @@ describe("a plan", () => {
       [
         "   policy  action  version   lines",
         "+  fresh   create  new       +2 −0",
-        "~  login   change  3 → 4     +1 −1",
+        "~  login   change  3 → new   +1 −1",
         "-  old     delete  1 → gone  +0 −2",
         "",
         "fresh:",
@@ -226,7 +226,7 @@ describe("a rollout", () => {
         "steps        1 % for 10m, [10 % for 10m], 100 % by hand",
         "subjects     10 % under version 4",
         "next         in 6m",
-        "begun        14m ago by alice",
+        "created      14m ago by alice",
         "latest look  fine: as usual",
         "looks        3 on this step, 0 in a row beyond what is usual",
         "",

@@ -123,7 +123,7 @@ export async function tierGet(word: string, session: ControlSession): Promise<Ex
   return 0;
 }
 
-/** `sluice tier set`, and with no tier `sluice tier clear`. */
+/** `sluice tier set`, and with no tier `sluice tier clear`, which is 1 where there is none to clear. */
 export async function tierSet(
   word: string,
   tier: string | undefined,
@@ -145,7 +145,9 @@ export async function tierSet(
     throw withSubjectAdvice(error, word, nowMs());
   });
   tellWarnings(done, session);
-  if (!json) {
+  const nothingToClear = tier === undefined && before.tier === undefined;
+  if (!json && nothingToClear) terminal.stdout.write(`${printable(word)} has no tier; nothing was changed.\n`);
+  else if (!json) {
     const was =
       before.tier === tier ? "as before" : before.tier === undefined ? "it had none" : `before, it was ${before.tier}`;
     const now = done.subject.tier === undefined ? "no tier" : `tier ${done.subject.tier}`;
@@ -154,5 +156,5 @@ export async function tierSet(
   }
   const exitCode = await settleChange(done, options, session);
   if (json) writeJson(session, done);
-  return exitCode;
+  return nothingToClear ? 1 : exitCode;
 }

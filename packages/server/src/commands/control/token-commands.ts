@@ -34,10 +34,13 @@ export function addTokenCommands(
     withWhy(
       controlCommand(token, "make", "Make a token, shown this once: in the policy store, or for a file of tokens."),
     )
-      .requiredOption("--name <name>", "who will use it; shown in logs and in the audit")
-      .requiredOption("--role <role>", "check, viewer, editor, operator or admin")
-      .option("--expires <when>", "when it ends: 90d, 12h, or a date")
-      .option("--team <team>", "whose policies an editor may change")
+      .requiredOption("--name <name>", "who will use it; shown in logs and in the audit; required")
+      .requiredOption("--role <role>", "check, viewer, editor, operator or admin; required")
+      .option(
+        "--expires <when>",
+        "when it ends: 90d, 12h, or a date (default: 90d in the policy store, never in a file)",
+      )
+      .option("--team <team>", "whose policies an editor may change; required for an editor")
       .option("--dry-run", "show whether it could be made, and make nothing")
       .option(
         "--store [url]",
@@ -65,12 +68,13 @@ export function addTokenCommands(
     }
     if (options.file === undefined && options.entry !== true)
       return run(options, (session) => makeStoredToken(options, session));
+    if (options.file !== undefined) refuseBeside("--file adds the entry itself", options, ["entry"]);
     refuseBeside("a file of tokens is no policy store", options, ["admin", "tokenFile", "ca", "why", "dryRun"]);
     finish(await tokenMake(options, terminal));
   });
 
   withExamples(
-    controlCommand(token, "list", "List the tokens in the policy store; what they are themselves is not kept.").option(
+    controlCommand(token, "list", "List the tokens in the policy store (secrets are never stored).").option(
       "--all",
       "also those that were revoked or have ended",
     ),

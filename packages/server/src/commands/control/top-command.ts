@@ -23,8 +23,8 @@ export function addTopCommand(program: Command, world: TopWorld, finish: (code: 
     controlCommand(program, "top", "Show the hottest counters, by decisions or by denials, live in a terminal.")
       .option("--by <order>", "rate: by decisions a second; denials: by denials a second", "rate")
       .option("--count <number>", "how many, at most 100", "20")
-      .option("--every <duration>", "how often to refresh, 200ms to 1m", "1s")
-      .option("--once", "print one table and end, as when not in a terminal")
+      .option("--every <duration>", "how often to refresh in a terminal, 200ms to 1m (default 1s)")
+      .option("--once", "print one table and exit (default when not in a terminal)")
       .option("--node <node>", "only the counters of this node, by its id or name")
       .addOption(
         new Option(

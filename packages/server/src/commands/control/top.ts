@@ -45,6 +45,8 @@ export async function showTop(options: TopOptions, ask: AskHotKeys, session: Top
   const { terminal, json, live, paint } = session;
   const by = readOrder(options.by);
   const count = options.count === undefined ? usualHotKeys : parseCount("--count", options.count, mostHotKeys);
+  if (options.once === true && options.every !== undefined)
+    throw new CommandError("--every says how often to refresh, and --once prints one table; leave one of them out");
   const everyMs = readEvery(options.every);
   // What is wrong from the start is told without a screen.
   const first = await ask({ by, count });

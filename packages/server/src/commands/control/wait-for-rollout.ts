@@ -54,9 +54,11 @@ export async function waitForRollout(
   }
 }
 
-function endOf({ policy, state, from_version, to_version, reason }: RolloutBody): string {
+function endOf({ policy, state, shadow, from_version, to_version, reason }: RolloutBody): string {
   const why = reason === "" ? "" : `: ${printable(reason)}`;
   const name = printable(policy);
+  if (state === "done" && shadow)
+    return `Version ${to_version} of ${name} was compared, and is not in force: this was a shadow rollout${why}\n`;
   if (state === "done") return `Version ${to_version} of ${name} is in force for all subjects${why}\n`;
   const old = from_version === 0 ? `${name} is not in force` : `version ${from_version} of ${name} is in force again`;
   return `The rollout was ${state.replace("_", " ")}, and ${old}${why}\n`;

@@ -46,6 +46,8 @@ export function demand(caller: Caller, permission: Permission): void {
     "permission_denied",
     caller === anonymous
       ? `this needs a token of role ${role}, and the server knows no tokens; start it with --tokens FILE, or with a policy store (--store)`
-      : `this needs role ${role}, which ${caller.name} does not have`,
+      : caller.role === undefined
+        ? `this needs role ${role}, which ${caller.name} does not have`
+        : `this needs role ${role}, and ${caller.name} has role ${caller.role}`,
   );
 }
