@@ -84,6 +84,7 @@ it("fails where the seed has a problem, and says which, having written nothing",
   const bad = await serve("--store", "sqlite:store.db", "--seed", seed);
   expect(bad.code).toBe(2);
   expect(bad.logged).toContain("many");
+  expect(bad.logged).toContain(`SLUICE_SEED (--seed): ${seed} cannot be used:\n  ${seed}:1:`);
   await writeFile(seed, "policies: [{ id: p, limits: [{ by: [user], windows: [5/h] }], on_failure: open }]\n");
   const good = await serve("--store", "sqlite:store.db", "--seed", seed);
   expect([good.code, good.shown]).toEqual([0, expect.stringContaining("1 policy from the policy store")]);

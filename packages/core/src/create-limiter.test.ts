@@ -707,7 +707,11 @@ describe("a dimension that requests lack", () => {
     expect(explanation.limits.map(({ missing }) => missing)).toEqual([["tennant"], ["usr"]]);
     const text = renderExplanation(explanation);
     expect(text).toContain(
-      "  missing tennant: the request does not carry it, and all requests without it share this counter\n",
+      "  subject none in the request\n  missing tennant: one counter is shared by all requests without it\n",
+    );
+    const { limiter: shared } = open({ policies: [{ id: "all", limits: [{ windows: "2/h" }] }] });
+    expect(renderExplanation(await shared.explain({ dimensions: {} }))).toContain(
+      "  subject none: one counter is shared by all callers\n",
     );
     const denied = await limiter.explain({ dimensions: { tenant: "t", kind: "strict" } });
     expect(renderExplanation(denied)).toContain("user needs user that the request lacks");
@@ -801,7 +805,7 @@ policies
 limit api / tenant (cost 3)
   subject acme
   counter api|tenant:gcra|acme
-  counted exactly, in this process
+  counted exactly, in memory
   window 2/s burst 4: 1 of 4 left, as good as new in 1500 ms
     each unit of cost is worth 500 ms; the counter may run 2000 ms ahead
     ahead 1500 ms + cost 3 worth 1500 ms = 3000 ms: is 1000 ms too early

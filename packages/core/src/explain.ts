@@ -217,11 +217,10 @@ export function renderExplanation(explanation: Explanation): string {
     if (limit.tier !== undefined) notes.push(`tier ${limit.tier}`);
     if (limit.shadow) notes.push("shadow");
     lines.push("", `limit ${limit.policy} / ${limit.scope} (${notes.join(", ")})`);
-    lines.push(`  subject ${limit.subject === "" ? "(everybody together)" : limit.subject}`);
+    const nobody = limit.missing.length > 0 ? "none in the request" : "none: one counter is shared by all callers";
+    lines.push(`  subject ${limit.subject === "" ? nobody : limit.subject}`);
     if (limit.missing.length > 0)
-      lines.push(
-        `  missing ${limit.missing.join(", ")}: the request does not carry it, and all requests without it share this counter`,
-      );
+      lines.push(`  missing ${limit.missing.join(", ")}: one counter is shared by all requests without it`);
     lines.push(`  counter ${limit.counter}`);
     lines.push(`  counted ${limit.counted}`);
     const answer = decision.limits?.[i];

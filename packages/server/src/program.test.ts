@@ -172,8 +172,8 @@ describe("sluice check", () => {
     ["--local --ca $good", /--local.*cannot be used with.*--ca/],
     ["--server http://127.0.0.1:1 --ca $good", /^--ca is for https:\/\//],
     ["--server https://127.0.0.1:1 --ca $good", /^--ca: .*good\.yaml holds no certificate/],
-    ["--server https://127.0.0.1:1 --ca $nowhere", /^--ca: .*nowhere\.yaml cannot be read: ENOENT/],
-    ["--token-file $nowhere", /^--token-file: .*nowhere\.yaml cannot be read: ENOENT/],
+    ["--server https://127.0.0.1:1 --ca $nowhere", /^--ca: .*nowhere\.yaml does not exist/],
+    ["--token-file $nowhere", /^--token-file: .*nowhere\.yaml does not exist/],
   ])("ignores no option: %s", async (words, expected) => {
     for (const command of ["check", "explain"]) {
       const { code, out, err } = await run(`${command} ip=203.0.113.7 ${words}`);
@@ -420,6 +420,52 @@ describe("sluice serve", () => {
     const { out } = await run("serve --help");
     for (const name of ["REDIS_CLUSTER_URL", "REDIS_CLUSTER_PASSWORD", "REDIS_MAX_CONN"])
       expect(out).toMatch(new RegExp(`^ {2}${name} {2,}\\S`, "m"));
+  });
+
+  it("knows the flag that was meant where one is named after a variable", async () => {
+    for (const [wrong, flag] of [
+      ["--http-port 80", "--port"],
+      ["--redis-url redis://a", "--redis"],
+      ["--store-url sqlite:a", "--store"],
+      ["--http-port", "--port"],
+    ])
+      expect(await run(`serve ${wrong}`)).toMatchObject({
+        code: 2,
+        err: `there is no option ${wrong?.split(" ")[0]}; did you mean ${flag}? (see: sluice serve --help)\n`,
+      });
+    expect((await run("serve --help")).out).not.toContain("--http-port");
+  });
+
+  it("says that a switch takes no value, of any command", async () => {
+    expect((await run("serve --envoy-headers=true")).err).toMatch(/^error: option '--envoy-headers' takes no value/);
+    expect((await run("policy list --json=true")).err).toMatch(/^error: option '--json' takes no value/);
+    expect((await run("policy list --jsn=true")).err).toMatch(/^error: unknown option '--jsn=true'/);
+  });
+
+  it("names what named the policies that cannot be used", async () => {
+    const missing = `${paths.$nowhere} does not exist\n1 problem in the policies of `;
+    expect((await run("serve --port 0 --config $nowhere")).err).toContain(`${missing}--config;`);
+    const env = { RATE_LIMIT_CONFIG: paths.$nowhere ?? "" };
+    expect((await run("serve --port 0", env)).err).toContain(`${missing}RATE_LIMIT_CONFIG;`);
+    expect((await run("check user=u1 --local", env)).err).toContain(`${missing}RATE_LIMIT_CONFIG;`);
+    expect((await run("explain user=u1 --config $nowhere")).err).toContain(`${missing}--config;`);
+  });
+
+  it("tells what is wrong with a file of tokens by its place, not as if it had been typed", async () => {
+    const { code, err } = await run("serve --port 0 --tokens $good");
+    expect(code).toBe(2);
+    expect(err).toContain(`${good}:2:3 policies: is not a known key; known here: tokens\n`);
+    expect(err).not.toContain("--policy");
+  });
+
+  it("warns of options that have no effect, by their names", async () => {
+    const signals = new EventEmitter();
+    let err = "";
+    const stderr = { write: (text: string) => (err += text) };
+    const stdout = { write: () => setImmediate(() => signals.emit("SIGTERM", "SIGTERM")) };
+    await run("serve --port 0 --push redis", { SLUICE_PORT: "9" }, { terminal: { stdout, stderr }, signals });
+    expect(err).toMatch(/^ {2}--push: is of no use, because there is no policy store/m);
+    expect(err).toMatch(/^ {2}SLUICE_PORT: is not read; the variable of --port is SLUICE_HTTP_PORT$/m);
   });
 
   it("ends with 2 on bad policies, every problem with its place", async () => {

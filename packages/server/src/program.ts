@@ -53,6 +53,13 @@ export async function runProgram(world: World): Promise<ExitCode> {
 const exitCodes = `
 Exit codes: 0 allowed, or all is well; 1 denied, or policies with errors; 2 wrong usage, or it could not be done.`;
 
+/** Of each command below, what its codes mean to it. */
+const failed = "2 wrong usage, or it could not be done.";
+const explainCodes = `\nExit codes: 0 explained, also if the request is denied; ${failed}`;
+const statusCodes = `\nExit codes: 0 ready or degraded; 1 stopping, or with --strict a counter server cannot be reached; ${failed}`;
+const resetCodes = `\nExit codes: 0 reset; 1 nothing was reset: no policy counts such a request; ${failed}`;
+const lintCodes = `\nExit codes: 0 no errors; 1 errors, or with --strict warnings; ${failed}`;
+
 function createProgram(world: World, finish: (code: ExitCode) => void): Command {
   const { terminal, env } = world;
   const program = new Command("sluice")
@@ -60,7 +67,10 @@ function createProgram(world: World, finish: (code: ExitCode) => void): Command 
     .version(version, "-V, --version", "print the version")
     .helpOption("-h, --help", "print this")
     .helpCommand("help [command]", "print the help of a command")
-    .addHelpText("after", `\nStart with: sluice serve --config policies.yaml\n${exitCodes}`)
+    .addHelpText(
+      "after",
+      `\nStart with: sluice serve --config policies.yaml\n${exitCodes}\nCommands that ask a control plane have more; see their --help.`,
+    )
     // What follows a command is its own: `policy get ID --version 3` does not ask for ours.
     .enablePositionalOptions()
     .showHelpAfterError("(see: sluice --help)")
@@ -87,16 +97,23 @@ Examples:
   SLUICE_HTTP_PORT=0 RATE_LIMIT_CONFIG=policies.yaml sluice serve`,
     );
   for (const option of serveOptions.values()) serveCommand.addOption(option);
+  for (const [wrong, flag] of misnamedFlags) {
+    serveCommand.addOption(new Option(`${wrong} [value]`).hideHelp()).on(`option:${wrong.slice(2)}`, () => {
+      throw new CommandError(`there is no option ${wrong}; did you mean ${flag}? (see: sluice serve --help)`);
+    });
+  }
   serveCommand.action(async (options: Readonly<Record<string, string | true>>) => {
     const { settings, warnings } = settingsFrom(parseSettings(env, flagsOf(options)));
-    finish(await serve(settings, warnings, terminal, world.signals, world.hangUp));
+    const source = settings.config === undefined ? undefined : policySource(options.config);
+    const serving = serve(settings, warnings, terminal, world.signals, world.hangUp);
+    finish(await serving.catch((error: unknown) => throwWithSource(error, source)));
   });
 
   addCheckOptions(program.command("check <dimension...>").description("Ask a server to decide a check."))
-    .option("--preview", "ask without taking")
+    .option("--preview", "decide without charging")
     .option("--id <id>", "charge once, however often this id is sent")
-    .option("--details", "also answer for every limit")
-    .option("--repeat <times>", "ask this many times")
+    .option("--details", "also show the answer of every limit")
+    .option("--repeat <times>", "ask this many times (default 1)")
     .addHelpText(
       "after",
       `
@@ -109,34 +126,43 @@ Examples:
 ${exitCodes}`,
     )
     .action(async (words: string[], options: CheckOptions & { repeat?: string }) =>
-      finish(await check(words, options, () => findAsked(options, world), terminal)),
+      finish(
+        await check(words, options, () => findAsked(options, world), terminal).catch((error: unknown) =>
+          throwWithSource(error, policySource(options.config)),
+        ),
+      ),
     );
 
   addCheckOptions(program.command("explain <dimension...>").description("Show why a check is answered as it is."))
     .addHelpText(
       "after",
       `
-Shows which policies match and why, which counters they lead to, and each window's arithmetic. Takes nothing.
+Shows which policies match and why, which counters they lead to, and each window's arithmetic. Charges nothing.
 ${whoDecides}
 
 Examples:
   sluice explain user=u1 endpoint=/v1/orders
   sluice explain user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080
-  sluice explain user=u1 endpoint=/v1/orders --config policies.yaml --redis redis://127.0.0.1:6379`,
+  sluice explain user=u1 endpoint=/v1/orders --config policies.yaml --redis redis://127.0.0.1:6379
+${explainCodes}`,
     )
     .action(async (words: string[], options: CheckOptions) =>
-      finish(await explain(words, options, () => findAsked(options, world), terminal)),
+      finish(
+        await explain(words, options, () => findAsked(options, world), terminal).catch((error: unknown) =>
+          throwWithSource(error, policySource(options.config)),
+        ),
+      ),
     );
 
   addServerOptions(
     program
       .command("status")
-      .description("Show a server's status: policies, counters, connections, what waits and what is refused.")
+      .description("Show a server's status: policies, counters, connections, queue, rejections.")
       .option("--strict", "exit with code 1 also while a server that holds counters cannot be reached"),
   )
     .addHelpText(
       "after",
-      `\nNeeds a token of role viewer, where the server knows tokens.\n\nExample:\n  sluice status --server http://127.0.0.1:8080\n${exitCodes}`,
+      `\nNeeds a token of role viewer, where the server knows tokens.\n\nExample:\n  sluice status --server http://127.0.0.1:8080\n${statusCodes}`,
     )
     .action(async (options: ServerFlags & { strict?: boolean }) =>
       finish(await status(await findServer(options, env, terminal), options, terminal)),
@@ -146,19 +172,19 @@ Examples:
     program
       .command("reset <dimension...>")
       .description("Reset the counters that a request is counted in, on a server, and lift its blocks.")
-      .option("--domain <name>", "which family of policies is asked")
-      .option("--policy <id>", "those of this policy alone; may be repeated", collect),
+      .option("--domain <name>", "the domain of the policies (default default)")
+      .option("--policy <id>", "only the counters of this policy; may be repeated", collect),
   )
     .addHelpText(
       "after",
       `
-Lists the counters that it reset; exit code 1 where no policy counts such a request. Give the request whole, with its endpoint:
-without one, policies for an endpoint do not match. Every counter of a subject: sluice subject reset user=u1
+Lists the counters that it reset. Give the whole request, with its endpoint: without one, policies for an endpoint do not match.
+Every counter of a subject: sluice subject reset user=u1
 Needs a token of role operator (sluice token make --role operator).
 
 Example:
   sluice reset user=u1 endpoint=/v1/orders --server http://127.0.0.1:8080
-${exitCodes}`,
+${resetCodes}`,
     )
     .action(async (words: string[], options: ResetCommandOptions) =>
       finish(await reset(words, options, await findServer(options, env, terminal), terminal)),
@@ -170,7 +196,7 @@ ${exitCodes}`,
     .description("Report everything wrong or surprising in policy files. Each path is a file, or a folder of files.")
     .option("--json", "print JSON")
     .option("--strict", "let warnings fail too")
-    .addHelpText("after", `\nExample:\n  sluice policy lint policies.yaml\n${exitCodes}`)
+    .addHelpText("after", `\nExample:\n  sluice policy lint policies.yaml\n${lintCodes}`)
     .action(async (paths: string[], options: LintOptions) => finish(await policyLint(paths, options, terminal)));
 
   const run: RunOnControlPlane = async (options, work) =>
@@ -185,9 +211,17 @@ ${exitCodes}`,
   return program;
 }
 
-/** After wrong usage of a command, its own help is the one to read. */
+/** After wrong usage of a command, its own help is the one to read. A switch with a value is a known option, written wrong. */
 function nameOwnHelp(command: Command, name: string): void {
   command.showHelpAfterError(`(see: ${name} --help)`);
+  command.configureOutput({
+    ...command.configureOutput(),
+    outputError(text, write) {
+      const [, flag] = /^error: unknown option '(--[\w-]+)=/.exec(text) ?? [];
+      const known = command.options.some(({ long, required, optional }) => long === flag && !required && !optional);
+      write(known ? `error: option '${flag}' takes no value; write ${flag} alone, or leave it out\n` : text);
+    },
+  });
   for (const below of command.commands) nameOwnHelp(below, `${name} ${below.name()}`);
 }
 
@@ -198,8 +232,8 @@ default policy; on the counters of --redis or SLUICE_REDIS_URL, else on ones tha
 function addCheckOptions(command: Command): Command {
   return addServerOptions(
     command
-      .option("--cost <number>", "what the request takes")
-      .option("--domain <name>", "which family of policies is asked")
+      .option("--cost <number>", "what the request takes (default 1)")
+      .option("--domain <name>", "the domain of the policies (default default)")
       .option("--policy <id>", "ask this policy by id, instead of all that match; may be repeated", collect),
   )
     .addOption(new Option("--local", "decide in this process").conflicts(askingFlags))
@@ -235,6 +269,13 @@ const serveOptions: ReadonlyMap<keyof Settings, Option> = new Map(
     return [[name, new Option(form, `${entry.help} (${entry.env}${renderFallback(entry)})`)]];
   }),
 );
+
+/** Flags that a variable's name suggests, where the setting's flag is called otherwise: `--http-port` for `--port`. */
+const misnamedFlags: readonly (readonly [string, string])[] = entriesOfTable().flatMap(([, { env, flag }]) => {
+  if (flag === undefined || !env.startsWith("SLUICE_")) return [];
+  const name = `--${env.slice("SLUICE_".length).toLowerCase().replaceAll("_", "-")}`;
+  return name === flag ? [] : [[name, flag] as const];
+});
 
 /** Settings that have none, for the help. */
 const variables: string = entriesOfTable()
@@ -292,18 +333,35 @@ function counterSettings({ redis }: CheckOptions, { env, terminal }: World): Set
   return settings;
 }
 
+/** What names the policies of a command that reads them itself. */
+function policySource(flag: string | true | undefined): string {
+  return flag === undefined ? settingsTable.config.env : "--config";
+}
+
+/** Says what named the policies that cannot be used: a file that only the environment names is not in the command line. */
+function throwWithSource(error: unknown, source: string | undefined): never {
+  if (source === undefined || !(error instanceof SluiceError) || error.code !== "invalid_policies") throw error;
+  if (error.problems.length === 0) throw error;
+  throw new CommandError(renderProblems(error, ` in the policies of ${source}`).trimEnd());
+}
+
+function renderProblems(error: SluiceError, where = ""): string {
+  const count = error.problems.length === 1 ? "1 problem" : `${error.problems.length} problems`;
+  const isOfCheck = error.code === "policy_not_found" || error.code === "invalid_request";
+  const problems = error.problems.map((problem) =>
+    printable(
+      // What stands in a file was not typed.
+      isOfCheck && problem.place === undefined
+        ? `${flagForField(renderPath(problem.path))}: ${problem.message}`
+        : renderPolicyProblem(problem),
+    ),
+  );
+  return [...problems, `${count}${where}; nothing was started or decided`, ""].join("\n");
+}
+
 /** Messages repeat what was typed, or what a server answered: none of it may command the terminal. */
 function renderFailure(error: unknown): string {
-  if (error instanceof SluiceError && error.problems.length > 0) {
-    const count = error.problems.length === 1 ? "1 problem" : `${error.problems.length} problems`;
-    const isOfCheck = error.code === "policy_not_found" || error.code === "invalid_request";
-    const problems = error.problems.map((problem) =>
-      printable(
-        isOfCheck ? `${flagForField(renderPath(problem.path))}: ${problem.message}` : renderPolicyProblem(problem),
-      ),
-    );
-    return [...problems, `${count}; nothing was started or decided`, ""].join("\n");
-  }
+  if (error instanceof SluiceError && error.problems.length > 0) return renderProblems(error);
   if (knownErrors.some((kind) => error instanceof kind)) return `${printableLines((error as Error).message)}\n`;
   const unforeseen = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return `${printableLines(redactText(unforeseen, 16_384))}\n`;

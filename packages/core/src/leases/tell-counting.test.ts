@@ -57,7 +57,7 @@ describe("tellCounting", () => {
     expect(countedBy({ local: false }, {})).toEqual({ counted: "exactly, at the counters", allowance: 10 });
     expect(countedBy({ local: false, leases: false }, { counters: "leased" })).toMatchObject({ allowance: 10 });
     expect(countedBy({ local: true }, { counters: "exact" })).toEqual({
-      counted: "exactly, in this process",
+      counted: "exactly, in memory",
       allowance: 0,
     });
   });

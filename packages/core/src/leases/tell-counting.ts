@@ -11,7 +11,7 @@ export function tellCounting(
 ): { readonly counted: string; readonly allowance: number } {
   const { counters, maxOvershoot } = of.limit.policy;
   const allowance = tellNotLeased(of) === undefined ? allowanceOf(of) : 0;
-  const exactly = local ? "exactly, in this process" : "exactly, at the counters";
+  const exactly = local ? "exactly, in memory" : "exactly, at the counters";
   if (!leases) return { counted: exactly, allowance };
   const why = tellNotLeased(of, leastAllowanceOf(counters));
   if (why !== undefined) return { counted: `${exactly}, because it ${why}`, allowance };

@@ -26,7 +26,7 @@ const limitFields = {
   ),
   by: described(
     dimensions,
-    "The dimensions whose values make the subject. Left out: one counter for everybody together.",
+    "The dimensions whose values make the subject. Left out: one counter is shared by all callers.",
     { examples: [["tenant"], ["tenant", "user"], ["ip"]] },
   ),
   algorithm: described(choice(algorithms), "How the windows are counted.", { default: "gcra" }),

@@ -152,7 +152,11 @@ export function refusalOf(
   const hint =
     code === "unauthenticated"
       ? "; put a token into SLUICE_TOKEN, or name a file that holds one with --token-file"
-      : "";
+      : code === "not_found"
+        ? ". Is this the HTTP port of a server (8080 by default), and not its admin port?"
+        : code === "permission_denied" && sent.token !== undefined
+          ? "; ask with a token of that role (SLUICE_TOKEN or --token-file)"
+          : "";
   if (problems.length === 0) return `the server refused (${code}): ${printable(detail)}${hint}`;
   return [
     `the server refused (${code}):`,

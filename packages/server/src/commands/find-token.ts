@@ -39,8 +39,16 @@ export async function findCa({ ca }: AskingOptions, env: Environment, url: strin
   return text;
 }
 
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: "does not exist",
+  ENOTDIR: "does not exist: a part of its path is a file",
+  EACCES: "cannot be read: permission denied",
+  EPERM: "cannot be read: permission denied",
+  EISDIR: "is a folder; name a file",
+};
+
 async function readNamed(name: string, path: string): Promise<string> {
   return readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
-    throw new CommandError(`${name}: ${path} cannot be read: ${error.code ?? error.message}`);
+    throw new CommandError(`${name}: ${path} ${reasons[error.code ?? ""] ?? `cannot be read: ${error.message}`}`);
   });
 }

@@ -17,6 +17,7 @@ import { clearSocketPath } from "../data-plane/transports/door-socket-path.ts";
 import { createLogger, type Logger } from "../observe/telemetry/logger.ts";
 import type { WorkerLink } from "../observe/worker-link.ts";
 import { protocols } from "../protocol.ts";
+import { renderSettingProblems } from "../settings/parse-settings.ts";
 import { type Settings, settingsTable } from "../settings/settings.ts";
 import { version } from "../version.ts";
 import { CommandError, type ExitCode, type Terminal } from "./terminal.ts";
@@ -41,7 +42,8 @@ export async function serve(
   const count = countWorkers(settings);
   const isTerminal = terminal.stdout.isTTY === true;
   if (cluster.isWorker && settings.workers !== 1) return serveAsWorker({ settings, log, isTerminal }, signals);
-  if (warnings.length > 0) log.warn({ problems: warnings }, "the settings are legal, but may surprise");
+  const problems = settings.logFormat === "text" ? renderSettingProblems(warnings).split("\n") : warnings;
+  if (warnings.length > 0) log.warn({ problems }, "the settings are legal, but may surprise");
   const announce = ({ fields, greeting }: Announcement): void => {
     log.info(fields, "listening");
     if (settings.logFormat === "text") terminal.stdout.write(greeting);

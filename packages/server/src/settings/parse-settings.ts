@@ -30,7 +30,21 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>,
     problems.push({ path: ["--config"], message: "is empty; name a policy file or a folder of them" });
   problems.push(...problemsTogether(settings, flags));
   if (problems.length > 0) return { kind: "problems", problems };
-  return { kind: "settings", settings, warnings: warningsOf(settings, flags) };
+  return { kind: "settings", settings, warnings: [...warningsOf(settings, flags), ...misnamedVariables(env)] };
+}
+
+/**
+ * Variables that are named after an option, where the setting's variable is called otherwise: `SLUICE_PORT` for `SLUICE_HTTP_PORT`.
+ * Kubernetes sets `SLUICE_PORT=tcp://…` for a service called sluice; that is not meant for us.
+ */
+function misnamedVariables(env: Readonly<Record<string, string | undefined>>): readonly Problem[] {
+  return Object.values(settingsTable as Readonly<Record<string, SettingEntry<unknown>>>).flatMap((entry) => {
+    if (entry.flag === undefined) return [];
+    const name = `SLUICE_${entry.flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
+    const text = env[name] ?? "";
+    if (name === entry.env || text === "" || text.startsWith("tcp://")) return [];
+    return [{ path: [name], message: `is not read; the variable of ${entry.flag} is ${entry.env}` }];
+  });
 }
 
 type Flags = Partial<Readonly<Record<keyof Settings, string | undefined>>>;
@@ -112,6 +126,20 @@ function isProtected({ tlsCert, tokens }: Settings): boolean {
 
 const storeSettings = ["seed", "adminTokenFile", "nodeName"] as const;
 
+/** Those that always have a value. As variables they may be there for a whole fleet; whoever types one means it. */
+const storeFlags = ["adminPort", "precedence", "push", "storeGraceMs", "auditRetentionMs"] as const;
+
+const redisFlags = [
+  "redisCa",
+  "redisCert",
+  "redisKey",
+  "redisServerName",
+  "redisPrefix",
+  "redisLanes",
+  "redisCells",
+  "deadlineMs",
+] as const;
+
 const leaseSettings = ["leaseMs", "leaseStaleMs", "leaseHotPerSecond"] as const;
 
 /** What is legal, and hardly meant. */
@@ -133,12 +161,28 @@ function warningsOf(settings: Settings, flags: Flags): readonly Problem[] {
         settingsTable.store.env,
     });
   if (settings.store === undefined)
-    for (const name of storeSettings)
+    for (const name of [...storeSettings, ...storeFlags.filter((one) => flags[one] !== undefined)])
       if (settings[name] !== undefined)
         warnings.push({
           path: [givenAs(name, flags)],
           message: "is of no use, because there is no policy store; name one with --store (SLUICE_STORE_URL)",
         });
+  // A policy file may name servers as well.
+  if (redis === undefined && redisNodes === undefined && settings.config === undefined)
+    // Where leases are off, that is said of their settings.
+    for (const name of settings.leases === "off" ? redisFlags : [...redisFlags, ...leaseSettings])
+      if (flags[name] !== undefined)
+        warnings.push({
+          path: [givenAs(name, flags)],
+          message:
+            "is of no use, because counters are in memory; name servers for them with --redis (SLUICE_REDIS_URL)",
+        });
+  const { maxConnections, maxConnectionsPerAddress = 0 } = settings;
+  if (maxConnectionsPerAddress > maxConnections)
+    warnings.push({
+      path: [givenAs("maxConnectionsPerAddress", flags)],
+      message: `is of no use, because it is more than ${nameOf("maxConnections")}, which is ${maxConnections}`,
+    });
   if (redis !== undefined && redisNodes !== undefined)
     warnings.push({
       path: [settingsTable.redisNodes.env],

@@ -215,6 +215,37 @@ describe("settings", () => {
     expect(warnings({ seed: "x" })).toEqual([expect.stringMatching(/^--seed: is of no use/)]);
   });
 
+  it("warns of flags that have no effect beside the others, and not of such variables", () => {
+    const warned = (flags: Record<string, string>, env: Record<string, string> = {}): readonly string[] => {
+      const reading = parseSettings(env, flags);
+      return reading.kind === "settings" ? reading.warnings.map(({ path, message }) => `${path}: ${message}`) : [];
+    };
+    for (const flags of [{ adminPort: "5" }, { precedence: "store" }, { push: "none" }, { storeGraceMs: "2h" }])
+      expect(warned(flags)).toEqual([expect.stringContaining("is of no use, because there is no policy store")]);
+    expect(warned({ adminPort: "off" })).toEqual([]);
+    expect(warned({ push: "none", store: "sqlite:x" })).toEqual([]);
+    for (const flags of [{ redisCa: "x" }, { deadlineMs: "5ms" }, { leaseMs: "2s" }])
+      expect(warned(flags)).toEqual([expect.stringContaining("is of no use, because counters are in memory")]);
+    expect(warned({ redisCa: "x", redis: "rediss://a" })).toEqual([]);
+    expect(warned({ redisCa: "x", config: "names-servers-too.yaml" })).toEqual([]);
+    expect(warned({}, { SLUICE_PUSH: "none", SLUICE_LEASE_TIME: "2s" })).toEqual([]);
+    expect(warned({ maxConnections: "5", maxConnectionsPerAddress: "6" })).toEqual([
+      expect.stringMatching(/^--max-connections-per-address: is of no use, because it is more than .* is 5$/),
+    ]);
+  });
+
+  it("warns of variables that are named after an option and not read", () => {
+    const warned = (env: Record<string, string>): readonly string[] => {
+      const reading = parseSettings(env);
+      return reading.kind === "settings" ? reading.warnings.map(({ path, message }) => `${path}: ${message}`) : [];
+    };
+    expect(warned({ SLUICE_CONFIG: "p.yaml", SLUICE_PORT: "9090" })).toEqual([
+      "SLUICE_CONFIG: is not read; the variable of --config is RATE_LIMIT_CONFIG",
+      "SLUICE_PORT: is not read; the variable of --port is SLUICE_HTTP_PORT",
+    ]);
+    expect(warned({ SLUICE_PORT: "tcp://10.0.0.1:8080", SLUICE_STORE: "", SLUICE_TOKEN: "x" })).toEqual([]);
+  });
+
   it.each(["0.0.0.0", "::", "10.0.0.5", "example.org", "127.evil.example"])(
     "refuses to listen on %s and says what to do",
     (host) => {

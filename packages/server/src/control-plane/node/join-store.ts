@@ -8,6 +8,7 @@ import type { StoreReport } from "../../data-plane/status/store-report.ts";
 import { encodeReport, reportHotKeys } from "../../observe/hot-keys/hot-key-report.ts";
 import type { OwnHotKeys } from "../../observe/hot-keys/own-hot-keys.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
+import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
 import { StoreFigures } from "../../observe/telemetry/store-families.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import { readSettingFile } from "../../settings/read-setting-file.ts";
@@ -287,10 +288,14 @@ async function seedStore(
     );
   } catch (error) {
     if (error instanceof SluiceError && error.code === "version_conflict") return;
-    if (isAway(error) || (error instanceof SluiceError && error.problems.length > 0)) throw error;
-    throw new SettingError(
-      ["seed"],
-      `${settings.seed} cannot be taken up: ${error instanceof Error ? error.message : error}`,
-    );
+    if (isAway(error)) throw error;
+    const file = settings.seed;
+    const problems = error instanceof SluiceError ? error.problems : [];
+    const list = problems.map((problem) => {
+      const place = problem.place && { ...problem.place, file };
+      return `\n  ${renderPolicyProblem({ ...problem, ...(place && { place }) })}`;
+    });
+    const why = list.length > 0 ? list.join("") : ` ${error instanceof Error ? error.message : error}`;
+    throw new SettingError(["seed"], `${file} cannot be used:${why}`);
   }
 }

@@ -502,7 +502,7 @@ describe("POST /v1/explain", () => {
       });
       expect(body.policies).toMatchObject([{ policy: "strict", applies: true }]);
       const [limit] = body.limits as { windows: { window: Json; arithmetic: string[] }[] }[];
-      expect(limit).toMatchObject({ subject: user, counted: "exactly, in this process", allowance: 0 });
+      expect(limit).toMatchObject({ subject: user, counted: "exactly, in memory", allowance: 0 });
       expect(limit?.windows[0]?.window).toEqual({ limit: 1, per: "1h", burst: 1 });
       expect(limit?.windows[0]?.arithmetic.length).toBeGreaterThan(0);
     }
