@@ -88,6 +88,10 @@ describe("sluice", () => {
       const words = [...list.matchAll(/^ {2}([a-z][\w-]*)/gm)]
         .map(([, word]) => word!)
         .filter((word) => word !== "help");
+      const [, options = ""] = /^Options:\n((?: .*\n)+)/m.exec(out) ?? [];
+      for (const [line, flag] of options.matchAll(/^ {2}(-\S+).*$/gm))
+        expect(line, `${command} describes ${flag}`).toMatch(/\S {2,}\S/);
+      if (words.length === 0) expect(out, command).toMatch(/^Exit codes: 0 .*\b2 wrong usage/ms);
       if (words.length === 0)
         expect(out, command).toMatch(new RegExp(`Examples?:\\n {2}(\\w+=\\S* )*sluice ${command}\\b`));
       const below = await Promise.all(words.map((word) => walk(`${command} ${word}`.trim())));
@@ -282,6 +286,10 @@ describe("sluice check", () => {
     expect(await run(`check a=1 --policy nowhere --server ${daemon.url}`)).toMatchObject({
       code: 2,
       err: expect.stringMatching(/policy_not_found.*\n {2}--policy: .*nowhere/),
+    });
+    expect(await run(`status --server ${daemon.url}/elsewhere`)).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/not_found.*Is this the HTTP port of a server.*and not its admin port\?$/m),
     });
     const other = createServer((_request, response) => response.end("<h1>hello</h1>"));
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));

@@ -55,6 +55,7 @@ Exit codes: 0 allowed, or all is well; 1 denied, or policies with errors; 2 wron
 
 /** Of each command below, what its codes mean to it. */
 const failed = "2 wrong usage, or it could not be done.";
+const serveCodes = "\nExit codes: 0 stopped by a signal; 2 wrong usage, or it could not be started.";
 const explainCodes = `\nExit codes: 0 explained, also if the request is denied; ${failed}`;
 const statusCodes = `\nExit codes: 0 ready or degraded; 1 stopping, or with --strict a counter server cannot be reached; ${failed}`;
 const resetCodes = `\nExit codes: 0 reset; 1 nothing was reset: no policy counts such a request; ${failed}`;
@@ -94,7 +95,8 @@ SIGTERM and SIGINT let requests in flight finish and end with exit code 0.
 Examples:
   sluice serve --config policies.yaml
   sluice serve --config /etc/sluice/policies.d --port 9090 --log-format json
-  SLUICE_HTTP_PORT=0 RATE_LIMIT_CONFIG=policies.yaml sluice serve`,
+  SLUICE_HTTP_PORT=0 RATE_LIMIT_CONFIG=policies.yaml sluice serve
+${serveCodes}`,
     );
   for (const option of serveOptions.values()) serveCommand.addOption(option);
   for (const [wrong, flag] of misnamedFlags) {

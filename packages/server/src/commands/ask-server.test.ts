@@ -81,7 +81,10 @@ describe("sluice reset", () => {
   it("forgets the counters of a subject, for operators alone", async () => {
     expect((await run("check user=u1", "check")).code).toBe(0);
     expect((await run("check user=u1", "check")).code).toBe(1);
-    expect(await run("reset user=u1", "check")).toMatchObject({ code: 2, err: expect.stringMatching(/role operator/) });
+    expect(await run("reset user=u1", "check")).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/needs role operator, and \S+ has role check; ask with a token of that role/),
+    });
     expect((await run("check user=u1", "check")).code).toBe(1);
     expect(await run("reset user=u1", "operator")).toMatchObject({
       code: 0,

@@ -154,7 +154,7 @@ export function refusalOf(
       ? "; put a token into SLUICE_TOKEN, or name a file that holds one with --token-file"
       : code === "not_found"
         ? ". Is this the HTTP port of a server (8080 by default), and not its admin port?"
-        : code === "permission_denied" && sent.token !== undefined
+        : code === "permission_denied" && detail.includes("needs role")
           ? "; ask with a token of that role (SLUICE_TOKEN or --token-file)"
           : "";
   if (problems.length === 0) return `the server refused (${code}): ${printable(detail)}${hint}`;

@@ -197,7 +197,7 @@ const flags: readonly (readonly [RegExp, string])[] = [
   [/^rollout\.shadow$/, "--shadow"],
 ];
 
-function flagFor(field: string): string {
+export function flagFor(field: string): string {
   return flags.find(([pattern]) => pattern.test(field))?.[1] ?? field;
 }
 

@@ -1,6 +1,7 @@
 import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
 import type { ChangeBody } from "./admin-bodies.ts";
+import { flagFor } from "./admin-client.ts";
 import type { ControlSession } from "./control-session.ts";
 import { parseWhile } from "./parse-time.ts";
 import { waitForNodes } from "./wait-for-nodes.ts";
@@ -29,7 +30,7 @@ export function demandReason({ why }: ChangeFlags): string {
 /** Tells what is legal, but may surprise. */
 export function tellWarnings({ warnings = [] }: ChangeBody, { terminal }: Pick<ControlSession, "terminal">): void {
   for (const { field, message } of warnings)
-    terminal.stderr.write(`warning: ${printable(field === "(root)" ? message : `${field}: ${message}`)}\n`);
+    terminal.stderr.write(`warning: ${printable(field === "(root)" ? message : `${flagFor(field)}: ${message}`)}\n`);
 }
 
 /** With `--strict`: tries it without doing it, and refuses what would be warned of. */

@@ -27,6 +27,12 @@ export function withAdvice(error: unknown, id: string, expected: number): unknow
       error.exitCode,
       error.body,
     );
+  if (error.body.code === "already_exists" && error.message.includes("is on its way"))
+    return new AdminRefusal(
+      `${error.message}: sluice policy rollout ${printable(id)} --finish, or --roll-back`,
+      error.exitCode,
+      error.body,
+    );
   if (error.body.code !== "version_conflict") return error;
   const { current_version: current } = error.body;
   // Also said of a version that is on its way already, where nothing changed in the meantime.

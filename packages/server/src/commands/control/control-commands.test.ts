@@ -397,6 +397,14 @@ describe("sluice policy revert", () => {
         /nothing was changed\. Its rollout to version 2 goes on; to end that: sluice policy rollout login --roll-back\n$/,
       ),
     });
+    await run(["policy", "rollout", "login", "--finish", "--yes"]);
+    await apply(login("4/h"), "--rollout", "50%,100%", "--by", "ip", "--observe", "0s");
+    expect(await run(["policy", "revert", "login", "--to", "1", "--yes"])).toMatchObject({
+      code: 4,
+      err: expect.stringMatching(
+        /finish it or roll it back first: sluice policy rollout login --finish, or --roll-back$/m,
+      ),
+    });
   });
 });
 
@@ -525,6 +533,13 @@ describe("sluice policy rollout", () => {
       expect([code, err]).toEqual([2, expect.stringMatching(new RegExp(`^${more[0]} goes with a change`))]);
       expect((await run(["policy", "rollout", "login", ...more])).code).toBe(2);
     }
+  });
+
+  it("is warned of where it is by a dimension that no limit counts by", async () => {
+    await apply(login("2/h"));
+    const warned = /^warning: --by: is nope, which no limit of the policy counts by; requests without it all have/m;
+    expect((await apply(login("3/h"), "--rollout", "--by", "nope", "--dry-run")).err).toMatch(warned);
+    expect((await apply(login("3/h"), "--rollout", "--by", "ip", "--dry-run")).err).toBe("");
   });
 
   it("takes a path that stands behind --rollout for steps, and says so", async () => {

@@ -220,7 +220,7 @@ export function createSubjectControl(context: ControlContext): SubjectControl {
           const report = await resetCounters(limiter, wish, { reach: "nothing" });
           const { limits, skipped } = report;
           if (policy !== undefined && limits.length === 0 && skipped.length === 0)
-            throw notFound(`a limit by ${dimension} of a policy ${policy}`);
+            throw notFound(`a policy ${policy} with a limit by ${dimension}`);
           return { value: report, changed: limits.length > 0, audit: [{ before: { limits, wish, node } }] };
         },
       );

@@ -130,7 +130,17 @@ export function planPolicy(
     { ...others, id: makeTimedId(nowMs), policy: id, fromVersion, toVersion: version, by, author },
     nowMs,
   );
-  return { ...shared, changed: true, record, version, added, rollout };
+  const uncounted = warnUncounted(policy, rolloutWish.by);
+  return { ...shared, warnings: [...warnings, ...uncounted], changed: true, record, version, added, rollout };
+}
+
+/** A dimension that requests do not carry puts them all on one side: a step reaches none of them, or all. */
+function warnUncounted(policy: Policy | "none", by: string | undefined): readonly Problem[] {
+  if (by === undefined || policy === "none") return [];
+  const known = [...policy.limits.flatMap((limit) => limit.by), ...Object.keys(policy.match.dimensions)];
+  if (known.includes(by)) return [];
+  const message = `is ${by}, which no limit of the policy counts by; requests without it all have the same version, the old or the new one`;
+  return [{ path: ["rollout", "by"], message }];
 }
 
 /** Keeps what was planned, in few statements. */
