@@ -1,40 +1,30 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLimiter, type HotKeys, type Limiter, maxPreviewCacheMs, type PolicySet, parsePolicies } from "sluice";
-import type { ParsedPolicyFiles } from "sluice/policy-text";
-import { type FirstToken, joinStore } from "../control-plane/node/join-store.ts";
-import { openStore } from "../control-plane/node/open-store.ts";
-import { createPoliciesInForce } from "../control-plane/node/policies-in-force.ts";
-import { createPolicyKeeper, type StartingPolicies } from "../control-plane/node/policy-keeper.ts";
+import type { Limiter } from "sluice";
+import { type FirstToken, joinStore, type StoreNode } from "../control-plane/node/join-store.ts";
+import { type OpenedStore, openStore } from "../control-plane/node/open-store.ts";
+import type { PoliciesInForce } from "../control-plane/node/policies-in-force.ts";
 import type { RolloutTime } from "../control-plane/rollouts/rollout-time.ts";
 import { createAccess } from "../data-plane/access/create-access.ts";
 import { openCounters } from "../data-plane/counters/open-counters.ts";
-import type { LoadedPolicies, PolicyFiles } from "../data-plane/policy-files/policy-files.ts";
-import {
-  createPolicyReloader,
-  logWarnings,
-  type PolicyReloader,
-  type PolicyStatus,
-} from "../data-plane/policy-files/policy-reloader.ts";
+import type { RunningCounters } from "../data-plane/counters/running-counters.ts";
 import type { WatchOptions } from "../data-plane/policy-files/watch-policy-files.ts";
-import { createService } from "../data-plane/service/create-service.ts";
-import { createDecide } from "../data-plane/service/decide.ts";
-import { type PolicyOrigin, readServerStatus } from "../data-plane/status/server-status.ts";
-import { reportHotKeys } from "../observe/hot-keys/hot-key-report.ts";
-import { createOwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
+import { createOwnHotKeys, type OwnHotKeys } from "../observe/hot-keys/own-hot-keys.ts";
 import { createCapacityLog } from "../observe/telemetry/capacity-log.ts";
-import { createDecisionLog } from "../observe/telemetry/decision-log.ts";
-import { createHideSubject } from "../observe/telemetry/hide-subjects.ts";
-import type { HotKeyFigures } from "../observe/telemetry/hot-key-families.ts";
 import type { Logger } from "../observe/telemetry/logger.ts";
-import { createMetrics } from "../observe/telemetry/metrics.ts";
 import type { Tracing } from "../observe/telemetry/tracing.ts";
 import type { WorkerLink } from "../observe/worker-link.ts";
 import type { Settings } from "../settings/settings.ts";
-import { version } from "../version.ts";
+import { CounterRefreshes } from "./counter-refreshes.ts";
 import { type Addresses, createTransports } from "./create-transports.ts";
+import { FilePolicies } from "./file-policies.ts";
+import { openLimiter } from "./open-limiter.ts";
+import { openMetrics } from "./open-metrics.ts";
+import { OpenParts } from "./open-parts.ts";
+import { openService } from "./open-service.ts";
+import { openTracing } from "./open-tracing.ts";
+import type { RunningParts } from "./running-parts.ts";
 import { refuseLocalCounters } from "./workers/check-workers.ts";
-import { metricsOfAll } from "./workers/metrics-of-all.ts";
 
 /** A running server. */
 export interface Daemon {
@@ -79,202 +69,127 @@ export interface DaemonOptions {
  * `SettingError`, or why it cannot listen. Counter servers that cannot be reached do not keep it from starting.
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const opened: LetGo[] = [];
+  const parts = new OpenParts();
   try {
-    return await open(options, opened);
+    const core = await openCore(options, parts);
+    return await openToCallers(options, parts, core);
   } catch (error) {
-    for (const letGo of opened.reverse()) await letGo();
+    // Why the start failed is worth more than what went wrong while cleaning up.
+    await parts.close("at once").catch(() => undefined);
     throw error;
   }
 }
 
-/** How to let go of something that was opened, should a later step fail. */
-type LetGo = () => unknown;
+/*
+ * Parts are opened in the order of this file and closed in reverse, so a server that stops
+ *
+ *     is not ready ──► pauses (--drain) ──► closes its doors ──► gives leases back ──► leaves the store's nodes
+ *       ──► sends its last spans ──► closes counters ──► closes the store ──► finishes the snapshot
+ *
+ * Not ready comes first, so that load balancers see /readyz fail before connections do. Doors close before leases are given back,
+ * because every decision in flight may spend from one. Leases go back before the node leaves: the quota is wanted by other servers,
+ * and a store that does not answer may keep us for seconds. The node leaves before counters close, because it resets counters and
+ * forces the limiter; and the store closes after them, because the last decisions are tallied in it.
+ */
 
-async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
-  const { settings, log, closeWithinMs = 10_000, pause = sleep, worker, rolloutTime } = options;
+/** All that decides, and what it decides by. */
+interface Core {
+  readonly startedAtMs: number;
+  readonly running: RunningParts;
+  readonly files: FilePolicies;
+  readonly store: OpenedStore | undefined;
+  readonly counters: RunningCounters;
+  readonly tracing: Tracing | undefined;
+  readonly limiter: Limiter;
+  readonly policies: PoliciesInForce;
+  readonly hotKeys: OwnHotKeys;
+  readonly node: StoreNode | undefined;
+}
+
+/** Nothing listens yet, and the policy store is not followed yet. */
+async function openCore({ settings, log, worker, rolloutTime }: DaemonOptions, parts: OpenParts): Promise<Core> {
   const startedAtMs = Date.now();
-  const keeper = createPolicyKeeper({ file: settings.policySnapshot, log });
-  const { loaded, refused, files } =
-    settings.config === undefined ? withoutFiles() : await keeper.load(settings.config);
-  let { runtime } = loaded;
-  let origin: PolicyOrigin = {
-    source: settings.config === undefined ? "none" : refused === undefined ? "files" : "snapshot",
-    digest: loaded.digest,
-    takenUpMs: startedAtMs,
+  const running: RunningParts = {
+    accepting: true,
+    ...{ metrics: undefined, service: undefined, transports: undefined, addresses: undefined },
   };
+
+  const files = await FilePolicies.load({ settings, log, startedAtMs, worker: worker?.number });
+  const { loaded, keeper, runtime } = files;
+  parts.add(() => keeper.close());
+
   const { store: url } = settings;
-  const openedStore = url === undefined ? undefined : await openStore({ url, settings, keeper, log, rolloutTime });
-  opened.push(() => openedStore?.tallies.close().then(() => openedStore.store.close()));
+  const store = url === undefined ? undefined : await openStore({ url, settings, keeper, log, rolloutTime });
+  parts.add(() => store?.close());
+
   const counters = await openCounters({ settings, runtime, log });
-  opened.push(
-    () => counters.store.close(),
-    () => counters.stop(),
-  );
+  parts.add(() => {
+    counters.stop();
+    return counters.store.close();
+  });
   if (worker !== undefined && counters.store.local) throw refuseLocalCounters();
-  const { hotKeys } = counters;
-  const ownHotKeys = createOwnHotKeys({
-    ...{ hotKeys, worker },
-    node: openedStore?.node ?? { id: `${hostname()}-${process.pid}`, name: settings.nodeName ?? hostname() },
-  });
-  const limiter = createLimiter({
-    policies: loaded.policySet,
-    counters: counters.store,
-    ipv6PrefixBits: settings.ipv6PrefixBits,
-    onPreviewHit: () => ownMetrics.countPreviewHit(),
-    onMissing: ({ id }, dimension) => ownMetrics.countMissing(id, dimension),
-    onTrial: openedStore?.tallies.onTrial,
-    ...previewCacheOf(loaded, counters.store.local),
-  });
-  const policies = createPoliciesInForce({
-    limiter,
-    files: loaded.policySet,
-    precedence: settings.precedence,
-    log,
-    onUsed: (policySet) => metrics.usePolicies(policySet),
+
+  const tracing = await openTracing({ settings, log, local: counters.store.local, worker: worker?.number });
+  parts.add((closing) => (closing === "gently" ? tracing?.close() : tracing?.close(0)));
+
+  const { limiter, policies } = openLimiter({ settings, log, loaded, counters, store, running });
+  const hotKeys = createOwnHotKeys({
+    ...{ hotKeys: counters.hotKeys, worker },
+    node: store?.node ?? { id: `${hostname()}-${process.pid}`, name: settings.nodeName ?? hostname() },
   });
   const node =
-    openedStore &&
+    store &&
     (await joinStore({
-      ...{ opened: openedStore, settings, runtime, limiter, policies, keeper, log, hotKeys, ownHotKeys },
-      startedMs: startedAtMs,
-      worker: worker?.number,
-      rolloutTime,
+      ...{ opened: store, settings, runtime, limiter, policies, keeper, log, rolloutTime },
+      ...{ hotKeys: counters.hotKeys, ownHotKeys: hotKeys, startedMs: startedAtMs, worker: worker?.number },
     }));
-  opened.push(() => node?.close());
-  const tracing = await openTracing(settings, log, counters.store.local, worker?.number);
-  opened.push(() => tracing?.close(0));
-  const ownMetrics = createMetrics({
-    version,
-    process: options.processMetrics ?? false,
-    worker: worker?.number,
-    sources: {
-      ...counters.figures,
-      generation: () => limiter.snapshot.generation,
-      store: node?.figures,
-      hotKeys: hotKeyFigures(settings, hotKeys),
-      pending: () => service.decide.pending,
-      connections: () => transports.connections,
-      spans: tracing && (() => tracing.spans),
-      snapshot:
-        settings.policySnapshot === undefined
-          ? undefined
-          : () => ({ inUse: origin.source === "snapshot", writtenMs: keeper.writtenMs }),
-    },
+  parts.add(() => node?.close());
+  parts.add(async (closing) => {
+    if (closing === "gently") await counters.drain();
+    counters.stop();
   });
-  const metrics = worker === undefined ? ownMetrics : metricsOfAll(ownMetrics, worker);
-  metrics.usePolicies(loaded.policySet);
-  if (refused !== undefined) metrics.startStale();
+  return { startedAtMs, running, files, store, counters, tracing, limiter, policies, hotKeys, node };
+}
+
+/** Lets callers in, and follows policies wherever they are. */
+async function openToCallers(options: DaemonOptions, parts: OpenParts, core: Core): Promise<Daemon> {
+  const { settings, log, closeWithinMs = 10_000, pause = sleep, worker } = options;
+  const { running, files, counters, limiter, policies, node } = core;
+
+  const metrics = openMetrics({ ...core, settings, worker, ofProcess: options.processMetrics ?? false });
+  running.metrics = metrics;
+
   const known = await createAccess(settings, log, { onRefused: () => metrics.countError("unauthenticated") });
-  opened.push(() => known.close());
+  parts.add(() => known.close());
   await node?.start(known);
   const access = node === undefined ? known : node.watch(known);
-  let accepting = true;
-  let reloader: PolicyReloader | undefined;
-  /** How often counter servers were compared with the policy files, and the comparison under way, if any. */
-  let refreshes = 0;
-  let refreshing: Promise<void> | undefined;
-  const service = createService({
-    limiter,
-    decide: createDecide({
-      limiter,
-      metrics,
-      observe: createDecisionLog({ log, level: settings.logLevel, sample: settings.logSample }),
-      maxPending: settings.maxPending,
-      maxChecksPerSecond: settings.maxChecksPerSecond,
-    }),
-    access,
-    metrics,
-    log,
-    accepting: () => accepting,
-    policyStatus,
-    countersStatus: () => counters.status(),
-    storeStatus: () => node?.report(),
-    hotKeys: ownHotKeys,
-    audit: node?.control?.audit,
-    leaseTimes: settings.leases === "off" ? "off" : { leaseMs: settings.leaseMs, staleMs: settings.leaseStaleMs },
-    status: () =>
-      readServerStatus({
-        version,
-        worker: worker?.number,
-        startedAtMs,
-        accepting: () => accepting,
-        snapshot: () => limiter.snapshot,
-        policyPath: settings.config,
-        policyStatus,
-        policyOrigin: () => origin,
-        store: () => node?.report(),
-        counters,
-        pending: () => service.decide.pending,
-        maxPending: settings.maxPending,
-        refused: metrics.refused,
-        addresses: () => addresses,
-        connections: () => transports.connections,
-      }),
-    tracing,
-    version,
-  });
+
+  const service = openService({ ...core, settings, log, worker: worker?.number, access, metrics });
+  running.service = service;
   const transports = await createTransports(service, settings, {
     sharesPaths: worker !== undefined,
     control: node?.control,
   });
-
-  function policyStatus(): PolicyStatus {
-    if (reloader !== undefined) return reloader.status;
-    return refused === undefined ? { state: "current", problems: [] } : { state: "stale", problems: refused.problems };
-  }
-
-  function refreshCounters(): void {
-    refreshes += 1;
-    const refresh = counters.refresh(runtime).finally(() => {
-      if (refreshing === refresh) refreshing = undefined;
-    });
-    refreshing = refresh;
-  }
-
-  async function close(): Promise<void> {
-    accepting = false;
-    // Load balancers see /readyz fail and send their requests elsewhere before connections do fail.
-    if (settings.drainMs > 0) await pause(settings.drainMs);
-    reloader?.close();
-    const cut = await transports.close(closeWithinMs);
-    if (cut > 0) log.warn({ connections: cut }, "some requests did not finish in time and were cut off");
-    access.close();
-    capacityLog.close();
-    // Nobody spends any more, and the counters still listen.
-    await counters.drain();
-    counters.stop();
-    await node?.close();
-    await limiter.close();
-    await Promise.all([keeper.close(), tracing?.close()]);
-  }
-
+  running.transports = transports;
   const addresses = await transports.listen();
-  opened.push(() => transports.close(0));
-  if (settings.config !== undefined) {
-    const { config: path } = settings;
-    logWarnings(log, path, loaded.warnings);
-    const watch = options.watch === undefined ? {} : { watch: options.watch };
-    // Of several processes one is enough to keep what all of them use.
-    const keep = (taken: PolicyFiles): void => {
-      if ((worker?.number ?? 1) === 1) void keeper.keep(path, taken, limiter.snapshot.generation);
-    };
-    const onTakenUp = (parsed: ParsedPolicyFiles, taken: PolicyFiles): void => {
-      const { digest } = taken;
-      origin = { source: "files", digest, takenUpMs: digest === origin.digest ? origin.takenUpMs : Date.now() };
-      runtime = parsed.runtime;
-      refreshCounters();
-      keep(taken);
-    };
-    if (files !== undefined) keep(files);
-    const limiterOfFiles = { usePolicies: (policySet: PolicySet) => policies.useFiles(policySet) };
-    reloader = await createPolicyReloader({
-      ...{ path, loaded, refused, limiter: limiterOfFiles, log, metrics, onTakenUp },
-      ...watch,
-    });
-  }
+  running.addresses = addresses;
+  parts.add(async (closing) => {
+    const cut = await transports.close(closing === "gently" ? closeWithinMs : 0);
+    if (cut > 0) log.warn({ connections: cut }, "some requests did not finish in time and were cut off");
+  });
+
+  const refreshes = new CounterRefreshes(counters, () => files.runtime);
+  const generation = (): number => limiter.snapshot.generation;
+  await files.watch({ policies, metrics, generation, onApplied: () => refreshes.begin(), watch: options.watch });
+  parts.add(() => files.stopWatching());
+
   const capacityLog = createCapacityLog({ nearLimits: metrics.nearLimits, shed: () => metrics.refused.shed }, log);
-  let closing: Promise<void> | undefined;
+  parts.add(() => capacityLog.close());
+
+  parts.add(async () => {
+    running.accepting = false;
+    if (settings.drainMs > 0) await pause(settings.drainMs);
+  });
   return {
     url: addresses.http[0] ?? "",
     addresses,
@@ -282,51 +197,12 @@ async function open(options: DaemonOptions, opened: LetGo[]): Promise<Daemon> {
     get countersAt(): string {
       return counters.where;
     },
-    storeAt: openedStore?.store.where,
+    storeAt: core.store?.store.where,
     firstToken: node?.firstToken,
     async reload(): Promise<void> {
-      // A change that the file watcher found first is applied once: a refresh under way is joined, not repeated.
-      const [before, underWay] = [refreshes, refreshing];
-      await reloader?.reload();
-      if (refreshes === before && underWay === undefined) refreshCounters();
-      await refreshing;
+      await refreshes.follow(() => files.reload());
       await Promise.all([access.reload(), transports.reload(), node?.look()]);
     },
-    close: () => (closing ??= close()),
+    close: () => parts.close("gently"),
   };
-}
-
-/** Nothing but the default policy. */
-function withoutFiles(): StartingPolicies {
-  const loaded = { policySet: parsePolicies({ policies: [] }), warnings: [], dialects: [], digest: "" };
-  return { loaded, files: undefined, refused: undefined };
-}
-
-/** The hottest counters as metrics, where settings want that. What is not to be logged is not shown there either. */
-function hotKeyFigures(
-  { hotKeyMetrics: count, logHashSubjects }: Settings,
-  hotKeys: HotKeys,
-): HotKeyFigures | undefined {
-  if (count === 0) return undefined;
-  const show = logHashSubjects ? createHideSubject() : (subject: string) => subject;
-  return { count, show, read: () => reportHotKeys(hotKeys, count) };
-}
-
-/** Code for traces is loaded only where they go somewhere. */
-async function openTracing(
-  { otlpEndpoint: endpoint, otlpHeaders: headers, otlpServiceName: serviceName }: Settings,
-  log: Logger,
-  local: boolean,
-  worker: number | undefined,
-): Promise<Tracing | undefined> {
-  if (endpoint === undefined) return undefined;
-  const { createOtlpTracing } = await import("../observe/telemetry/otlp-tracing.ts");
-  return createOtlpTracing({ endpoint, headers, serviceName, version, worker, local, log });
-}
-
-/** A file in the rate_limits format may turn the read cache off or shorten it. Longer times, usual in that format, are cut to ours. */
-function previewCacheOf({ runtime = {} }: LoadedPolicies, local: boolean): { readonly previewCacheMs?: number } {
-  if (runtime.enableReadCache === false) return { previewCacheMs: 0 };
-  if (local || runtime.readCacheTtlMs === undefined) return {};
-  return { previewCacheMs: Math.min(runtime.readCacheTtlMs, maxPreviewCacheMs) };
 }

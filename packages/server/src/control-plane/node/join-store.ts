@@ -14,7 +14,6 @@ import { SettingError } from "../../settings/parse-settings.ts";
 import { readSettingFile } from "../../settings/read-setting-file.ts";
 import type { Settings } from "../../settings/settings.ts";
 import { version } from "../../version.ts";
-import { withDeadline } from "../../with-deadline.ts";
 import { sluiceItself } from "../audit/audit-entry.ts";
 import type { ControlPlane } from "../control-plane.ts";
 import { renderOverridden } from "../documents/merge-policies.ts";
@@ -25,6 +24,7 @@ import { hotKeysDetail } from "../use-cases/control-nodes.ts";
 import { ensureFirstToken, isUsableAdmin } from "../use-cases/control-tokens.ts";
 import { createControlPlane } from "../use-cases/create-control-plane.ts";
 import { readAuditedReset, resetCounters } from "../use-cases/reset-counters.ts";
+import { finishWithin } from "./finish-within.ts";
 import { prepareTokenFile } from "./first-token-file.ts";
 import { createFollower } from "./follower.ts";
 import { createNodeReports } from "./node-reports.ts";
@@ -48,6 +48,7 @@ export interface StoreNode {
   start(access: RunningAccess): Promise<void>;
   /** Looks at the store now. */
   look(): Promise<void>;
+  /** The store itself stays open. */
   close(): Promise<void>;
 }
 
@@ -79,7 +80,7 @@ export interface JoinStoreOptions {
 export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
   const { opened, settings, runtime, limiter, policies, keeper, log, startedMs, worker, rolloutTime } = options;
   const { hotKeys, ownHotKeys } = options;
-  const { store, kept, reached, tallies } = opened;
+  const { store, kept, reached } = opened;
   const { id, name } = opened.node;
   const { precedence, adminPort } = settings;
   const push = await openPush({ settings, runtime, store, log });
@@ -230,19 +231,11 @@ export async function joinStore(options: JoinStoreOptions): Promise<StoreNode> {
     async close(): Promise<void> {
       push.close();
       await follower.close();
-      // A store that is away keeps nobody from stopping.
-      const rest = Promise.all([control.close(), tallies.close(), jobs?.close()]);
-      const late = (): Error => new Error("the policy store does not answer");
-      const told = withDeadline(rest, closeWithinMs, late).catch((error: unknown) =>
-        log.warn({ reason: String(error) }, "the policy store was not told everything before the end"),
-      );
-      await Promise.all([told, reports?.close()]);
-      await store.close();
+      await Promise.all([finishWithin(Promise.all([control.close(), jobs?.close()]), log), reports?.close()]);
     },
   };
 }
 
-const closeWithinMs = 3_000;
 /** How many hot keys a node writes down, by rate and by denials each: a few kilobytes every few seconds. */
 const reportedHotKeys = 20;
 

@@ -7,6 +7,7 @@ import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { RolloutTime } from "../rollouts/rollout-time.ts";
 import { createTrialTallies, type TrialTallies } from "../rollouts/tally-trials.ts";
+import { finishWithin } from "./finish-within.ts";
 import type { PolicyKeeper } from "./policy-keeper.ts";
 import type { KeptGeneration } from "./policy-snapshot.ts";
 import { renderStoreUrl } from "./render-store-url.ts";
@@ -23,6 +24,8 @@ export interface OpenedStore {
   readonly node: { readonly id: string; readonly name: string };
   /** Counts what is decided by policies on trial. */
   readonly tallies: TrialTallies;
+  /** Writes down what is tallied and closes the store. One that does not answer keeps no server from stopping. */
+  close(): Promise<void>;
 }
 
 export interface OpenStoreOptions {
@@ -57,7 +60,8 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
   const node = { id: `${name}-${randomBytes(6).toString("hex")}`, name };
   const opened = (reached: boolean): OpenedStore => {
     const time = { nowMs: rolloutTime?.nowMs, flushEveryMs: rolloutTime?.everyMs };
-    return { store, kept, reached, node, tallies: createTrialTallies({ store, node: node.id, log, ...time }) };
+    const tallies = createTrialTallies({ store, node: node.id, log, ...time });
+    return { store, kept, reached, node, tallies, close: () => closeStore(store, tallies, log) };
   };
   // A file is there or not; one that another process is just making is waited for where it is opened.
   const waitMs = store.kind === "sqlite" ? 0 : kept === undefined ? patienceMs.alone : patienceMs.kept;
@@ -81,6 +85,11 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
       await pause(againAfterMs);
     }
   }
+}
+
+async function closeStore(store: ReopeningStore, tallies: TrialTallies, log: Logger): Promise<void> {
+  await finishWithin(tallies.close(), log);
+  await store.close();
 }
 
 function whatToDo(url: string): string {

@@ -1,0 +1,63 @@
+import type { HotKeys, Limiter } from "sluice";
+import type { StoreNode } from "../control-plane/node/join-store.ts";
+import type { RunningCounters } from "../data-plane/counters/running-counters.ts";
+import { reportHotKeys } from "../observe/hot-keys/hot-key-report.ts";
+import { createHideSubject } from "../observe/telemetry/hide-subjects.ts";
+import type { HotKeyFigures } from "../observe/telemetry/hot-key-families.ts";
+import { createMetrics, type Metrics } from "../observe/telemetry/metrics.ts";
+import type { Tracing } from "../observe/telemetry/tracing.ts";
+import type { WorkerLink } from "../observe/worker-link.ts";
+import type { Settings } from "../settings/settings.ts";
+import { version } from "../version.ts";
+import type { FilePolicies } from "./file-policies.ts";
+import { noConnections, type RunningParts } from "./running-parts.ts";
+import { metricsOfAll } from "./workers/metrics-of-all.ts";
+
+export interface OpenMetricsOptions {
+  readonly settings: Settings;
+  readonly ofProcess: boolean;
+  readonly worker: WorkerLink | undefined;
+  readonly files: FilePolicies;
+  readonly counters: RunningCounters;
+  readonly limiter: Limiter;
+  readonly node: StoreNode | undefined;
+  readonly tracing: Tracing | undefined;
+  readonly running: Pick<RunningParts, "service" | "transports">;
+}
+
+/** Metrics of every part, which are read when they are scraped; of several processes whichever is asked shows all. */
+export function openMetrics(options: OpenMetricsOptions): Metrics {
+  const { settings, worker, files, counters, limiter, node, tracing, running } = options;
+  const own = createMetrics({
+    version,
+    process: options.ofProcess,
+    worker: worker?.number,
+    sources: {
+      ...counters.figures,
+      generation: () => limiter.snapshot.generation,
+      store: node?.figures,
+      hotKeys: hotKeyFigures(settings, counters.hotKeys),
+      pending: () => running.service?.decide.pending ?? 0,
+      connections: () => running.transports?.connections ?? noConnections,
+      spans: tracing && (() => tracing.spans),
+      snapshot:
+        settings.policySnapshot === undefined
+          ? undefined
+          : () => ({ inUse: files.origin.source === "snapshot", writtenMs: files.keeper.writtenMs }),
+    },
+  });
+  const metrics = worker === undefined ? own : metricsOfAll(own, worker);
+  metrics.usePolicies(files.loaded.policySet);
+  if (files.startedStale) metrics.startStale();
+  return metrics;
+}
+
+/** The hottest counters as metrics, where settings want that. What is not to be logged is not shown there either. */
+function hotKeyFigures(
+  { hotKeyMetrics: count, logHashSubjects }: Settings,
+  hotKeys: HotKeys,
+): HotKeyFigures | undefined {
+  if (count === 0) return undefined;
+  const show = logHashSubjects ? createHideSubject() : (subject: string) => subject;
+  return { count, show, read: () => reportHotKeys(hotKeys, count) };
+}
