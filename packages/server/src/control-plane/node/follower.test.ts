@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { StoreFigures } from "../../observe/telemetry/store-families.ts";
 import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
 import { readStored, type StoredGeneration } from "../documents/assemble-stored.ts";
-import { createFollower, type Follower, type FollowerOptions } from "./follower.ts";
+import { Follower, type FollowerOptions } from "./follower.ts";
 import { createPoliciesInForce, type PoliciesInForce } from "./policies-in-force.ts";
 import { changeStore, putKillSwitch, putPolicy } from "./testing/store-changes.ts";
 
@@ -26,7 +26,7 @@ beforeEach(async () => {
   [lines, taken, used, tokens] = [[], [], [], []];
 });
 afterEach(async () => {
-  await follower?.close();
+  follower?.close();
   await store.close();
 });
 
@@ -46,7 +46,7 @@ function follow(
     onUsed: (policySet) => void used.push(policySet),
   });
   const reading = { state: "current", newest: 0, generation: 0, pushed: false, killSwitch: undefined } as const;
-  follower = createFollower({
+  follower = new Follower({
     store: { where: "here", readPulse: () => store.readPulse(), read: (work) => store.read(work), ...asked },
     limiter,
     policies,

@@ -8,18 +8,16 @@ import {
   type TokenRecord,
 } from "@sluice/sql";
 import type { Limiter, Problem } from "sluice";
-import { preparePolicy } from "sluice/policy-text";
-import { countPolicies } from "../../data-plane/policy-files/count-policies.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { StoreFigures } from "../../observe/telemetry/store-families.ts";
-import { createTurns } from "../../turns.ts";
 import { withDeadline } from "../../with-deadline.ts";
-import { digestOf, readStored, type StoredGeneration } from "../documents/assemble-stored.ts";
-import { type ComposedPolicies, composeInTurns, composePolicySet } from "../documents/compose-policy-set.ts";
-import { createDocumentReader } from "../documents/read-documents.ts";
-import { resetAction } from "../use-cases/reset-counters.ts";
+import type { StoredGeneration } from "../documents/assemble-stored.ts";
+import { AppliedGeneration, type GenerationSource } from "./applied-generation.ts";
+import { HeardKillSwitch } from "./heard-kill-switch.ts";
 import { obeyKillSwitch } from "./obey-kill-switch.ts";
 import type { PoliciesInForce } from "./policies-in-force.ts";
+import { type ReadGeneration, readGeneration } from "./read-generation.ts";
+import { StoreHealth } from "./store-health.ts";
 
 /** How a node stands to the policy store. */
 export interface FollowerStatus {
@@ -38,28 +36,13 @@ export interface FollowerStatus {
   readonly newest: number;
   readonly takenUpMs: number;
   /** Where that generation came from: the store itself, or the file that keeps it. */
-  readonly source: "store" | "snapshot";
+  readonly source: GenerationSource;
   /** Of the policies in the store: SHA-256 in hexadecimal digits. */
   readonly digest: string;
   /** What of that generation is left out, and why. */
   readonly problems: readonly Problem[];
   /** The switch as it was heard of last, also when it has ended; whether it holds is for the limiter to say. */
   readonly killSwitch: KillSwitchRecord | undefined;
-}
-
-/** Keeps a node's policies those of the store: the newest generation, whole. */
-export interface Follower {
-  /**
-   * Takes up what the store has, or, while it cannot be asked, what was kept of it. Rejects with what the store says where there
-   * is neither. From then on it follows.
-   */
-  start(kept: StoredGeneration | undefined): Promise<void>;
-  /** There may be a newer generation; where one is named, only if it is newer. */
-  heard(generation?: number): void;
-  /** Looks now. Never rejects. */
-  look(): Promise<void>;
-  readonly status: FollowerStatus;
-  close(): Promise<void>;
 }
 
 export interface FollowerOptions {
@@ -73,7 +56,7 @@ export interface FollowerOptions {
   /** Hears of resets that were made since the generation that was taken up before, oldest first. */
   readonly onResets: (resets: readonly AuditRecord[]) => void;
   /** Hears of everything that was taken up. */
-  readonly onTaken: (taken: StoredGeneration, source: FollowerStatus["source"]) => void;
+  readonly onTaken: (taken: StoredGeneration, source: GenerationSource) => void;
   /** How long the store may be away before that is an error. */
   readonly graceMs: number;
   /** After how long the generation is looked at again, at most; the whole is read every `rereadMs`. */
@@ -88,343 +71,241 @@ export interface FollowerOptions {
 
 const lookWithinMs = 5_000;
 const readWithinMs = 30_000;
-/** The newest audit records, among which the change should be that made a generation. */
-const auditLooked = 20;
 
-interface Taken {
-  readonly stored: StoredGeneration;
-  readonly source: FollowerStatus["source"];
-  readonly digest: string;
-  readonly atMs: number;
-}
-
-export function createFollower(options: FollowerOptions): Follower {
-  const { store, limiter, policies, figures, log, useTokens, onResets, onTaken, graceMs } = options;
-  const { lookEveryMs = 700, rereadMs = 60_000, goneBackAfterMs = 10_000, nowMs = Date.now } = options;
-  const steadyMs = options.steadyMs ?? ((): number => performance.now());
-  const killSwitch = obeyKillSwitch(limiter, log, nowMs);
-  const reader = createDocumentReader();
-  let taken: Taken | undefined;
-  let problems: readonly Problem[] = [];
-  let newest = 0;
-  /** The generation that could not be taken up, and why. */
-  let refused: { readonly generation: number; readonly reason: string } | undefined;
-  let away: { readonly sinceMs: number; readonly steadySinceMs: number; reason: string; expired: boolean } | undefined;
-  let readAtMs = Number.NEGATIVE_INFINITY;
+/**
+ * Keeps a node's policies those of the store: the newest generation, whole. It looks at the generation when it hears of a change and
+ * every `lookEveryMs`, and reads the whole when that is newer, or older for long enough, or due:
+ *
+ *     idle ──heard, timer──► looking ──newer, gone back, due──► reading ──► applied, or refused ──► idle
+ *      ▲                        │ nothing new, or no answer        │ heard meanwhile: the kill switch alone
+ *      └────────────────────────┘                                  └──► glancing, and looking again after it
+ */
+export class Follower {
+  readonly #options: FollowerOptions;
+  readonly #lookEveryMs: number;
+  readonly #rereadMs: number;
+  readonly #goneBackAfterMs: number;
+  readonly #nowMs: () => number;
+  readonly #steadyMs: () => number;
+  readonly #applied: AppliedGeneration;
+  readonly #health: StoreHealth;
+  readonly #killSwitch: HeardKillSwitch;
+  readonly #ended = new AbortController();
+  /** The newest generation that the store was seen to have. */
+  #newest = 0;
+  #readAtMs = Number.NEGATIVE_INFINITY;
   /** The generation up to which resets were heard of. Undefined before the first read. */
-  let resetsUntil: number | undefined;
-  let backSinceMs: number | undefined;
-  /** Which generation the kill switch was heard with, and when the store was asked for it. */
-  let switchHeard: { readonly generation: number; readonly askedMs: number | undefined } | undefined;
-  let running: Promise<void> | undefined;
-  let reading = false;
-  let glancing = false;
-  /** Somebody asked while it was running. */
-  let again: { readonly byPush: boolean } | undefined;
-  let closed = false;
-  const stop = new AbortController();
+  #resetsUntil: number | undefined;
+  /** Since when the store has had an older generation. */
+  #backSinceMs: number | undefined;
+  #running: Promise<void> | undefined;
+  #reading = false;
+  #glancing = false;
+  /** A look that was asked for while one was running. */
+  #again: { readonly byPush: boolean } | undefined;
 
-  function missed(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
-    if (away === undefined) {
-      away = { sinceMs: nowMs(), steadySinceMs: steadyMs(), reason, expired: false };
-      if (taken !== undefined)
-        log.warn(
-          { store: store.where, reason, generation: taken.stored.generation },
-          "the policy store cannot be reached; the last good policies stay, and it is asked again",
-        );
-    }
-    away.reason = reason;
-    if (away.expired || taken === undefined || steadyMs() - away.steadySinceMs < graceMs) return;
-    away.expired = true;
-    log.error(
-      { store: store.where, reason, generation: taken.stored.generation, since: new Date(away.sinceMs).toISOString() },
-      "the policy store has been out of reach for longer than its grace; the last good policies still decide",
-    );
-  }
-
-  function reached(): void {
-    if (away !== undefined && taken !== undefined)
-      log.info(
-        { store: store.where, awayMs: Math.round(steadyMs() - away.steadySinceMs) },
-        "the policy store can be reached again",
-      );
-    away = undefined;
-  }
-
-  /** Whether an older generation is believed: a store that was restored from a backup stays behind, one that lags does not. */
-  function hasGoneBack(generation: number): boolean {
-    if (generation >= Math.max(taken?.stored.generation ?? 0, switchHeard?.generation ?? 0)) {
-      backSinceMs = undefined;
-      return false;
-    }
-    backSinceMs ??= steadyMs();
-    return steadyMs() - backSinceMs >= goneBackAfterMs;
-  }
-
-  /** Views may arrive in another order than they were asked for in: the switch goes back no more than policies do. */
-  function hearSwitch(
-    { generation, killSwitch: record }: Pulse,
-    { askedMs, goneBack = false }: { readonly askedMs: number | undefined; readonly goneBack?: boolean },
-  ): void {
-    if (switchHeard !== undefined && generation < switchHeard.generation && !goneBack) return;
-    const seenMs = goneBack ? undefined : switchHeard?.askedMs;
-    killSwitch.hear(record, seenMs === undefined ? undefined : steadyMs() - seenMs);
-    switchHeard = { generation, askedMs };
-  }
-
-  async function readPulse(): Promise<{ readonly pulse: Pulse; readonly askedMs: number }> {
-    const askedMs = steadyMs();
-    return { pulse: await withDeadline(store.readPulse(), lookWithinMs, silence), askedMs };
-  }
-
-  async function lookOnce(byPush: boolean): Promise<void> {
-    const { pulse, askedMs } = await readPulse();
-    if (closed) return;
-    const goneBack = hasGoneBack(pulse.generation);
-    hearSwitch(pulse, { askedMs, goneBack });
-    newest = pulse.generation;
-    const current = taken?.stored.generation ?? -1;
-    const isNew = pulse.generation > current && pulse.generation !== refused?.generation;
-    const isOld = goneBack && pulse.generation !== refused?.generation;
-    const isDue = steadyMs() - readAtMs >= rereadMs && (pulse.generation >= current || goneBack);
-    if (isNew && !byPush && taken !== undefined) figures.countFoundByLooking();
-    if (isNew || isOld || isDue) await readWhole(goneBack);
-    reached();
-  }
-
-  /** The switch alone, which does not wait for a whole that is long in coming, or long to be made ready. That the store is away is told by who reads it. */
-  async function glance(): Promise<void> {
-    if (glancing) return;
-    glancing = true;
-    try {
-      const { pulse, askedMs } = await readPulse();
-      if (!closed) hearSwitch(pulse, { askedMs });
-    } catch {
-      return;
-    } finally {
-      glancing = false;
-    }
-  }
-
-  async function readWhole(goneBack: boolean): Promise<void> {
-    reading = true;
-    try {
-      await readAndTakeUp(goneBack);
-    } finally {
-      reading = false;
-    }
-  }
-
-  async function readAndTakeUp(goneBack: boolean): Promise<void> {
-    const askedMs = steadyMs();
-    const since = resetsUntil;
-    const { stored, changedMs, resets } = await withDeadline(
-      store.read((view) => readWithTime(view, since)),
-      readWithinMs,
-      silence,
-    );
-    if (closed) return;
-    readAtMs = steadyMs();
-    newest = stored.generation;
-    const before = taken?.stored.generation;
-    if (before !== undefined && stored.generation < before && !goneBack) return;
-    hearSwitch(stored, { askedMs, goneBack });
-    if (before !== undefined && stored.generation < before)
-      log.warn(
-        { store: store.where, from: before, to: stored.generation },
-        "the policy store has an older generation than this node, as after a restored backup; what it has is taken up",
-      );
-    useTokens(stored.tokens);
-    await takeUp(stored, "store");
-    // Also where the policies are refused: each reset is heard of once.
-    resetsUntil = stored.generation;
-    if (resets.length > 0) onResets(resets);
-    if (before !== undefined && before !== stored.generation)
-      figures.countTakenUp(changedMs === undefined ? undefined : Math.max(0, nowMs() - changedMs) / 1_000);
-  }
-
-  async function takeUp(stored: StoredGeneration, source: FollowerStatus["source"]): Promise<void> {
-    const { generation } = stored;
-    const before = taken;
-    try {
-      const digest = await use(stored, before?.digest);
-      if (closed) return;
-      const isNew = before?.stored.generation !== generation || before.source !== source || before.digest !== digest;
-      taken = { stored, source, digest, atMs: isNew ? nowMs() : before.atMs };
-      if (source === "store") refused = undefined;
-      backSinceMs = undefined;
-      if (!isNew) return;
-      log.info(
-        { store: store.where, generation, policies: countPolicies(limiter.snapshot.policySet), source },
-        digest === before?.digest
-          ? "a generation without other policies was taken up"
-          : "policies of the store were taken up",
-      );
-      onTaken(stored, source);
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      if (refused?.generation !== generation || refused.reason !== reason) {
-        figures.countRefused();
-        log.error(
-          { store: store.where, generation, err: error },
-          "policies of the store cannot be taken up; the last good ones stay",
-        );
-      }
-      refused = { generation, reason };
-    }
+  constructor(options: FollowerOptions) {
+    const { store, limiter, log } = options;
+    const { lookEveryMs = 700, rereadMs = 60_000, goneBackAfterMs = 10_000, nowMs = Date.now } = options;
+    const steadyMs = options.steadyMs ?? ((): number => performance.now());
+    this.#options = options;
+    this.#lookEveryMs = lookEveryMs;
+    this.#rereadMs = rereadMs;
+    this.#goneBackAfterMs = goneBackAfterMs;
+    this.#nowMs = nowMs;
+    this.#steadyMs = steadyMs;
+    const { where } = store;
+    this.#applied = new AppliedGeneration({ ...options, where, nowMs, ended: this.#ended.signal });
+    this.#health = new StoreHealth({ where, log, graceMs: options.graceMs, nowMs, steadyMs });
+    this.#killSwitch = new HeardKillSwitch(obeyKillSwitch(limiter, log, nowMs), steadyMs);
   }
 
   /**
-   * Has the policies decide, where they differ from those in force. They are composed and compiled a few at a time, between
-   * decisions, and then taken up at once.
+   * Applies what the store has, or, while it cannot be asked, what was kept of it. Rejects with what the store says where there
+   * is neither. From then on it follows.
    */
-  async function use(stored: StoredGeneration, digestBefore: string | undefined): Promise<string> {
-    const digest = digestOf(stored.rows);
-    if (digest === digestBefore && refused === undefined) return digest;
-    const ahead = { files: policies.files, composed: await prepare(stored) };
-    if (closed) return digest;
-    // Composed anew whenever files change, because it may refer to what is in them.
-    policies.useStored((files) => {
-      const composed =
-        files === ahead.files ? ahead.composed : composePolicySet(stored.rows, nowMs(), { reader, files });
-      tellProblems(composed.problems);
-      return composed.policySet;
-    });
-    return digest;
+  async start(kept: StoredGeneration | undefined): Promise<void> {
+    await this.#run(false);
+    if (this.#applied.taken === undefined && kept !== undefined) await this.#applyKept(kept);
+    if (this.#applied.taken === undefined)
+      throw new PolicyStoreUnavailable(this.#reason ?? "the policy store cannot be used");
+    void this.#follow();
   }
 
-  async function prepare(stored: StoredGeneration): Promise<ComposedPolicies> {
-    const composed = await composeInTurns(stored.rows, nowMs(), { reader, files: policies.files });
-    const turns = createTurns();
-    for (const policy of composed.policySet.policies) {
-      preparePolicy(policy);
-      await turns.pass();
-    }
-    return composed;
+  /** There may be a newer generation; where one is named, only if it is newer. */
+  heard(generation?: number): void {
+    if (this.#closed || (generation !== undefined && generation <= (this.#applied.generation ?? -1))) return;
+    if (generation !== undefined) this.#options.figures.countHeard();
+    void this.#run(true);
   }
 
-  function tellProblems(found: readonly Problem[]): void {
-    const isNew = JSON.stringify(found) !== JSON.stringify(problems);
-    problems = found;
-    if (isNew && found.length > 0)
-      log.error(
-        { store: store.where, errors: found.length, problems: found.slice(0, maxTold) },
-        "some of the policy store cannot be used and is left out; the rest is in force",
-      );
+  /** Looks now. Never rejects. */
+  look(): Promise<void> {
+    return this.#run(false);
   }
 
-  function run(byPush: boolean): Promise<void> {
-    if (running !== undefined) {
-      again = { byPush: byPush || again?.byPush === true };
-      if (reading) void glance();
-      return running;
-    }
-    running = (async () => {
-      for (let next: typeof again = { byPush }; next !== undefined && !closed; next = again) {
-        again = undefined;
-        await lookOnce(next.byPush).catch((error: unknown) => {
-          if (!closed) missed(error);
-        });
-      }
-    })().finally(() => {
-      running = undefined;
-    });
-    return running;
+  get status(): FollowerStatus {
+    const { taken, refused, problems } = this.#applied;
+    const { outage } = this.#health;
+    const generation = this.#applied.generation ?? 0;
+    return {
+      state: outage !== undefined ? (outage.expired ? "expired" : "away") : refused !== undefined ? "stale" : "current",
+      reason: this.#reason,
+      awaySinceMs: outage?.sinceMs,
+      generation,
+      newest: Math.max(this.#newest, generation),
+      takenUpMs: taken?.atMs ?? 0,
+      source: taken?.source ?? "store",
+      digest: taken?.digest ?? "",
+      problems,
+      killSwitch: this.#killSwitch.record,
+    };
   }
 
-  async function follow(): Promise<void> {
-    while (!closed) {
+  /** What is under way is not waited for: the store may not answer, and what comes is ignored. */
+  close(): void {
+    this.#ended.abort();
+  }
+
+  get #closed(): boolean {
+    return this.#ended.signal.aborted;
+  }
+
+  /** Why the node is not current. */
+  get #reason(): string | undefined {
+    return this.#health.outage?.reason ?? this.#applied.refused?.reason;
+  }
+
+  async #applyKept(kept: StoredGeneration): Promise<void> {
+    const { store, log, useTokens } = this.#options;
+    this.#killSwitch.hear(kept, { askedMs: undefined });
+    useTokens(kept.tokens);
+    if (!(await this.#applied.apply(kept, "snapshot"))) return;
+    log.error(
+      { store: store.where, generation: kept.generation, reason: this.#reason },
+      "the policy store cannot be used; the policies that were kept of it decide, and it is asked again",
+    );
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#ended;
+    while (!this.#closed) {
       // Not all nodes at the same moment, and none later than said.
-      const waitMs = lookEveryMs * (0.8 + Math.random() * 0.2);
-      await pause(waitMs, undefined, { ref: false, signal: stop.signal }).catch(() => undefined);
+      const waitMs = this.#lookEveryMs * (0.8 + Math.random() * 0.2);
+      await pause(waitMs, undefined, { ref: false, signal }).catch(() => undefined);
       // A look that takes long is not waited for, because the next one may hear of the kill switch.
-      if (!closed) void run(false);
+      if (!this.#closed) void this.#run(false);
     }
   }
 
-  return {
-    async start(kept): Promise<void> {
-      await run(false);
-      if (taken === undefined && kept !== undefined) {
-        hearSwitch(kept, { askedMs: undefined });
-        useTokens(kept.tokens);
-        await takeUp(kept, "snapshot");
-        if (taken !== undefined)
-          log.error(
-            { store: store.where, generation: kept.generation, reason: away?.reason ?? refused?.reason },
-            "the policy store cannot be used; the policies that were kept of it decide, and it is asked again",
-          );
-      }
-      if (taken === undefined)
-        throw new PolicyStoreUnavailable(away?.reason ?? refused?.reason ?? "the policy store cannot be used");
-      void follow();
-    },
-    heard(generation): void {
-      if (closed || (generation !== undefined && generation <= (taken?.stored.generation ?? -1))) return;
-      if (generation !== undefined) figures.countHeard();
-      void run(true);
-    },
-    look: () => run(false),
-    get status(): FollowerStatus {
-      return {
-        state: away !== undefined ? (away.expired ? "expired" : "away") : refused !== undefined ? "stale" : "current",
-        reason: away?.reason ?? refused?.reason,
-        awaySinceMs: away?.sinceMs,
-        generation: taken?.stored.generation ?? 0,
-        newest: Math.max(newest, taken?.stored.generation ?? 0),
-        takenUpMs: taken?.atMs ?? 0,
-        source: taken?.source ?? "store",
-        digest: taken?.digest ?? "",
-        problems,
-        killSwitch: killSwitch.heard,
-      };
-    },
-    async close(): Promise<void> {
-      // What is under way is not waited for: the store may not answer, and what comes is not looked at any more.
-      closed = true;
-      stop.abort();
-    },
-  };
-}
-
-const maxTold = 20;
-
-type View = Parameters<Parameters<PolicyStore["read"]>[0]>[0];
-
-/** One generation, when the change was made that it is, where that can be found, and the resets between `since` and it. */
-async function readWithTime(
-  view: View,
-  since: number | undefined,
-): Promise<{
-  readonly stored: StoredGeneration;
-  readonly changedMs: number | undefined;
-  readonly resets: readonly AuditRecord[];
-}> {
-  const stored = await readStored(view);
-  const records = await view.audit({ limit: auditLooked });
-  const changedMs = records.find(({ generation }) => generation === stored.generation)?.atMs;
-  // A node that starts holds no counters in memory.
-  const isNew = since !== undefined && stored.generation > since;
-  return { stored, changedMs, resets: isNew ? await readResets(view, since) : [] };
-}
-
-const resetsAtOnce = 50;
-/** Records looked at. A node that missed more has been without its store for long. */
-const mostLooked = 1_000;
-
-async function readResets(view: View, since: number): Promise<readonly AuditRecord[]> {
-  const resets: AuditRecord[] = [];
-  let after: string | undefined;
-  for (let looked = 0; looked < mostLooked; looked += resetsAtOnce) {
-    const page = await view.audit({ action: resetAction, outcome: "done", limit: resetsAtOnce, after });
-    // Those without a generation were one server's alone.
-    resets.push(...page.filter(({ generation }) => generation !== undefined && generation > since));
-    const isLast = page.some(({ generation }) => generation !== undefined && generation <= since);
-    if (isLast || page.length < resetsAtOnce) break;
-    after = page.at(-1)?.id;
+  #run(byPush: boolean): Promise<void> {
+    if (this.#running !== undefined) {
+      this.#again = { byPush: byPush || this.#again?.byPush === true };
+      if (this.#reading) void this.#glance();
+      return this.#running;
+    }
+    this.#running = this.#lookWhileAsked(byPush).finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
   }
-  return resets.reverse();
+
+  async #lookWhileAsked(byPush: boolean): Promise<void> {
+    let next: { readonly byPush: boolean } | undefined = { byPush };
+    while (next !== undefined && !this.#closed) {
+      this.#again = undefined;
+      try {
+        await this.#lookOnce(next.byPush);
+      } catch (error) {
+        if (!this.#closed) this.#health.missed(error, this.#applied.generation);
+      }
+      next = this.#again;
+    }
+  }
+
+  async #lookOnce(byPush: boolean): Promise<void> {
+    const { pulse, askedMs } = await this.#readPulse();
+    if (this.#closed) return;
+    const goneBack = this.#hasGoneBack(pulse.generation);
+    this.#killSwitch.hear(pulse, { askedMs, goneBack });
+    this.#newest = pulse.generation;
+    const current = this.#applied.generation ?? -1;
+    const isRefused = pulse.generation === this.#applied.refused?.generation;
+    const isNew = pulse.generation > current && !isRefused;
+    const isOld = goneBack && !isRefused;
+    const isDue = this.#steadyMs() - this.#readAtMs >= this.#rereadMs && (pulse.generation >= current || goneBack);
+    if (isNew && !byPush && this.#applied.taken !== undefined) this.#options.figures.countFoundByLooking();
+    if (isNew || isOld || isDue) await this.#readWhole(goneBack);
+    this.#health.reached(this.#applied.generation);
+  }
+
+  /** Whether an older generation is believed: a store that was restored from a backup stays behind, one that lags does not. */
+  #hasGoneBack(generation: number): boolean {
+    if (generation >= Math.max(this.#applied.generation ?? 0, this.#killSwitch.generation)) {
+      this.#backSinceMs = undefined;
+      return false;
+    }
+    this.#backSinceMs ??= this.#steadyMs();
+    return this.#steadyMs() - this.#backSinceMs >= this.#goneBackAfterMs;
+  }
+
+  async #readPulse(): Promise<{ readonly pulse: Pulse; readonly askedMs: number }> {
+    const askedMs = this.#steadyMs();
+    return { pulse: await withDeadline(this.#options.store.readPulse(), lookWithinMs, silence), askedMs };
+  }
+
+  /** The switch alone, which does not wait for a whole that is long in coming, or long to be made ready. Outages are reported by the look. */
+  async #glance(): Promise<void> {
+    if (this.#glancing) return;
+    this.#glancing = true;
+    try {
+      const { pulse, askedMs } = await this.#readPulse();
+      if (!this.#closed) this.#killSwitch.hear(pulse, { askedMs });
+    } catch {
+      return;
+    } finally {
+      this.#glancing = false;
+    }
+  }
+
+  async #readWhole(goneBack: boolean): Promise<void> {
+    this.#reading = true;
+    try {
+      const askedMs = this.#steadyMs();
+      const since = this.#resetsUntil;
+      const work = this.#options.store.read((view) => readGeneration(view, since));
+      const read = await withDeadline(work, readWithinMs, silence);
+      if (!this.#closed) await this.#applyRead(read, { askedMs, goneBack });
+    } finally {
+      this.#reading = false;
+    }
+  }
+
+  async #applyRead(
+    { stored, changedMs, resets }: ReadGeneration,
+    asked: { readonly askedMs: number; readonly goneBack: boolean },
+  ): Promise<void> {
+    const { store, log, figures, useTokens, onResets } = this.#options;
+    const { generation } = stored;
+    this.#readAtMs = this.#steadyMs();
+    this.#newest = generation;
+    const before = this.#applied.generation;
+    const isOlder = before !== undefined && generation < before;
+    if (isOlder && !asked.goneBack) return;
+    this.#killSwitch.hear(stored, asked);
+    if (isOlder)
+      log.warn(
+        { store: store.where, from: before, to: generation },
+        "the policy store has an older generation than this node, as after a restored backup; what it has is taken up",
+      );
+    useTokens(stored.tokens);
+    if (await this.#applied.apply(stored, "store")) this.#backSinceMs = undefined;
+    // Also where the policies are refused: each reset is heard of once.
+    this.#resetsUntil = generation;
+    if (resets.length > 0) onResets(resets);
+    if (before !== undefined && before !== generation)
+      figures.countTakenUp(changedMs === undefined ? undefined : Math.max(0, this.#nowMs() - changedMs) / 1_000);
+  }
 }
 
 function silence(): Error {

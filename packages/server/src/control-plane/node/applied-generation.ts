@@ -1,0 +1,161 @@
+import type { Limiter, Problem } from "sluice";
+import { preparePolicy } from "sluice/policy-text";
+import { countPolicies } from "../../data-plane/policy-files/count-policies.ts";
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import type { StoreFigures } from "../../observe/telemetry/store-families.ts";
+import { createTurns } from "../../turns.ts";
+import { digestOf, type StoredGeneration } from "../documents/assemble-stored.ts";
+import { type ComposedPolicies, composeInTurns, composePolicySet } from "../documents/compose-policy-set.ts";
+import { createDocumentReader } from "../documents/read-documents.ts";
+import type { PoliciesInForce } from "./policies-in-force.ts";
+
+/** Where a generation came from: the store itself, or the file that keeps it. */
+export type GenerationSource = "store" | "snapshot";
+
+export interface AppliedGenerationOptions {
+  /** The store's address, without user and password. */
+  readonly where: string;
+  readonly limiter: Pick<Limiter, "snapshot">;
+  readonly policies: Pick<PoliciesInForce, "useStored" | "files">;
+  readonly figures: Pick<StoreFigures, "countRefused">;
+  readonly log: Logger;
+  /** Hears of everything that was applied. */
+  readonly onTaken: (taken: StoredGeneration, source: GenerationSource) => void;
+  readonly nowMs: () => number;
+  /** Once it is aborted, nothing is applied any more. */
+  readonly ended: AbortSignal;
+}
+
+interface Taken {
+  readonly stored: StoredGeneration;
+  readonly source: GenerationSource;
+  readonly digest: string;
+  readonly atMs: number;
+}
+
+/**
+ * The generation of the store that this node decides by, always whole, and the one that it had to refuse:
+ *
+ *     nothing ──apply──► applied ◄──apply──► applied, and a later one refused (the last good policies stay)
+ */
+export class AppliedGeneration {
+  readonly #options: AppliedGenerationOptions;
+  readonly #reader = createDocumentReader();
+  #taken: Taken | undefined;
+  #refused: { readonly generation: number; readonly reason: string } | undefined;
+  #problems: readonly Problem[] = [];
+
+  constructor(options: AppliedGenerationOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined before there is any. */
+  get taken(): Taken | undefined {
+    return this.#taken;
+  }
+
+  /** Undefined before there is any. */
+  get generation(): number | undefined {
+    return this.#taken?.stored.generation;
+  }
+
+  /** The generation that could not be applied, and why. */
+  get refused(): { readonly generation: number; readonly reason: string } | undefined {
+    return this.#refused;
+  }
+
+  /** What of the generation is left out, and why. */
+  get problems(): readonly Problem[] {
+    return this.#problems;
+  }
+
+  /** Whether the policies decide now. Never throws: what cannot be applied is refused and reported, once. */
+  async apply(stored: StoredGeneration, source: GenerationSource): Promise<boolean> {
+    const { nowMs, ended } = this.#options;
+    const before = this.#taken;
+    try {
+      const digest = await this.#use(stored, before?.digest);
+      if (ended.aborted) return false;
+      const isNew =
+        before?.stored.generation !== stored.generation || before.source !== source || before.digest !== digest;
+      this.#taken = { stored, source, digest, atMs: isNew ? nowMs() : before.atMs };
+      if (source === "store") this.#refused = undefined;
+      if (isNew) this.#report(this.#taken, before);
+      return true;
+    } catch (error) {
+      this.#refuse(stored.generation, error);
+      return false;
+    }
+  }
+
+  /**
+   * Has the policies decide, where they differ from those in force. They are composed and compiled a few at a time, between
+   * decisions, and then applied at once.
+   */
+  async #use(stored: StoredGeneration, digestBefore: string | undefined): Promise<string> {
+    const { policies, nowMs, ended } = this.#options;
+    const digest = digestOf(stored.rows);
+    if (digest === digestBefore && this.#refused === undefined) return digest;
+    const ahead = { files: policies.files, composed: await this.#prepare(stored) };
+    if (ended.aborted) return digest;
+    // Composed anew whenever files change, because it may refer to what is in them.
+    policies.useStored((files) => {
+      const composed =
+        files === ahead.files
+          ? ahead.composed
+          : composePolicySet(stored.rows, nowMs(), { reader: this.#reader, files });
+      this.#reportProblems(composed.problems);
+      return composed.policySet;
+    });
+    return digest;
+  }
+
+  async #prepare(stored: StoredGeneration): Promise<ComposedPolicies> {
+    const { policies, nowMs } = this.#options;
+    const composed = await composeInTurns(stored.rows, nowMs(), { reader: this.#reader, files: policies.files });
+    const turns = createTurns();
+    for (const policy of composed.policySet.policies) {
+      preparePolicy(policy);
+      await turns.pass();
+    }
+    return composed;
+  }
+
+  #report({ stored, source, digest }: Taken, before: Taken | undefined): void {
+    const { where, limiter, log, onTaken } = this.#options;
+    const { generation } = stored;
+    log.info(
+      { store: where, generation, policies: countPolicies(limiter.snapshot.policySet), source },
+      digest === before?.digest
+        ? "a generation without other policies was taken up"
+        : "policies of the store were taken up",
+    );
+    onTaken(stored, source);
+  }
+
+  #refuse(generation: number, error: unknown): void {
+    const { where, figures, log } = this.#options;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (this.#refused?.generation !== generation || this.#refused.reason !== reason) {
+      figures.countRefused();
+      log.error(
+        { store: where, generation, err: error },
+        "policies of the store cannot be taken up; the last good ones stay",
+      );
+    }
+    this.#refused = { generation, reason };
+  }
+
+  #reportProblems(found: readonly Problem[]): void {
+    const { where, log } = this.#options;
+    const isNew = JSON.stringify(found) !== JSON.stringify(this.#problems);
+    this.#problems = found;
+    if (isNew && found.length > 0)
+      log.error(
+        { store: where, errors: found.length, problems: found.slice(0, maxReported) },
+        "some of the policy store cannot be used and is left out; the rest is in force",
+      );
+  }
+}
+
+const maxReported = 20;

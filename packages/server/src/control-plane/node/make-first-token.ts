@@ -1,0 +1,35 @@
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { ensureFirstToken, isUsableAdmin } from "../use-cases/control-tokens.ts";
+import { prepareTokenFile } from "./first-token-file.ts";
+
+export interface FirstToken {
+  readonly token: string;
+  /** Where it was written to. */
+  readonly file: string;
+}
+
+/** Makes an admin token and writes it to a file, unless the store has one that may be used: then undefined. */
+export async function makeFirstToken(
+  store: Parameters<typeof ensureFirstToken>[0],
+  settings: Pick<Settings, "adminTokenFile" | "store">,
+  log: Pick<Logger, "warn">,
+): Promise<FirstToken | undefined> {
+  const nowMs = Date.now();
+  if ((await store.read((view) => view.tokens())).some((token) => isUsableAdmin(token, nowMs))) return undefined;
+  const file = await prepareTokenFile(settings);
+  const made = await ensureFirstToken(store).catch(async (error: unknown) => {
+    await file.discard();
+    throw error;
+  });
+  if (made === undefined) {
+    await file.discard();
+    return undefined;
+  }
+  await file.keep(made.token);
+  log.warn(
+    { name: made.name, file: file.path },
+    "the first admin token was made; it is in this file, which only its owner can read",
+  );
+  return { token: made.token, file: file.path };
+}

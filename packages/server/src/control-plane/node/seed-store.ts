@@ -1,0 +1,44 @@
+import type { PolicyStore } from "@sluice/sql";
+import { SluiceError } from "sluice";
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import { SettingError } from "../../settings/parse-settings.ts";
+import { readSettingFile } from "../../settings/read-setting-file.ts";
+import type { Settings } from "../../settings/settings.ts";
+import { sluiceItself } from "../audit/audit-entry.ts";
+import type { ControlPlane } from "../control-plane.ts";
+import { defaultPolicyId } from "../documents/read-documents.ts";
+import { isStoreAway } from "./store-away.ts";
+
+/** Has a store that nothing was ever written to begin with a file. Of several nodes that start at once one does it. */
+export async function seedStore(
+  control: ControlPlane,
+  settings: Settings,
+  store: Pick<PolicyStore, "readPulse" | "where">,
+  log: Logger,
+): Promise<void> {
+  if (settings.seed === undefined || (await store.readPulse()).generation > 0) return;
+  const text = (await readSettingFile("seed", settings)) ?? "";
+  try {
+    const { value } = await control.configuration.import(sluiceItself, text, {
+      mode: "merge",
+      expected: 0,
+      why: "the first start",
+    });
+    log.info(
+      // Counted as everywhere: without the one for what matches nothing.
+      {
+        store: store.where,
+        path: settings.seed,
+        policies: value.created.filter((id) => id !== defaultPolicyId).length,
+      },
+      "the policy store was seeded",
+    );
+  } catch (error) {
+    if (error instanceof SluiceError && error.code === "version_conflict") return;
+    if (isStoreAway(error) || (error instanceof SluiceError && error.problems.length > 0)) throw error;
+    throw new SettingError(
+      ["seed"],
+      `${settings.seed} cannot be taken up: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}

@@ -1,0 +1,74 @@
+import type { Logger } from "../../observe/telemetry/logger.ts";
+
+/** Since when the policy store cannot be asked, and why. */
+export interface StoreOutage {
+  readonly sinceMs: number;
+  readonly steadySinceMs: number;
+  /** What the latest attempt said. */
+  reason: string;
+  /** Whether it has lasted longer than the grace. */
+  expired: boolean;
+}
+
+export interface StoreHealthOptions {
+  /** The store's address, without user and password. */
+  readonly where: string;
+  readonly log: Logger;
+  /** How long the store may be away before that is an error. */
+  readonly graceMs: number;
+  readonly nowMs: () => number;
+  /** Steady, for spans. */
+  readonly steadyMs: () => number;
+}
+
+/**
+ * Whether the policy store can be asked, reported once per change:
+ *
+ *     reachable ──missed──► away ──missed, after the grace──► expired
+ *         ▲                  │                                  │
+ *         └─────reached──────┴──────────────reached─────────────┘
+ */
+export class StoreHealth {
+  readonly #options: StoreHealthOptions;
+  #outage: StoreOutage | undefined;
+
+  constructor(options: StoreHealthOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined while the store can be asked. */
+  get outage(): Readonly<StoreOutage> | undefined {
+    return this.#outage;
+  }
+
+  /** The store did not answer. `generation` decides meanwhile; undefined before there is any, when the start itself reports it. */
+  missed(error: unknown, generation: number | undefined): void {
+    const { where, log, graceMs, nowMs, steadyMs } = this.#options;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (this.#outage === undefined && generation !== undefined)
+      log.warn(
+        { store: where, reason, generation },
+        "the policy store cannot be reached; the last good policies stay, and it is asked again",
+      );
+    this.#outage ??= { sinceMs: nowMs(), steadySinceMs: steadyMs(), reason, expired: false };
+    const outage = this.#outage;
+    outage.reason = reason;
+    if (outage.expired || generation === undefined || steadyMs() - outage.steadySinceMs < graceMs) return;
+    outage.expired = true;
+    log.error(
+      { store: where, reason, generation, since: new Date(outage.sinceMs).toISOString() },
+      "the policy store has been out of reach for longer than its grace; the last good policies still decide",
+    );
+  }
+
+  /** The store answered. `generation` is undefined where nothing of it can be used, so that this is no good news yet. */
+  reached(generation: number | undefined): void {
+    const { where, log, steadyMs } = this.#options;
+    if (this.#outage !== undefined && generation !== undefined)
+      log.info(
+        { store: where, awayMs: Math.round(steadyMs() - this.#outage.steadySinceMs) },
+        "the policy store can be reached again",
+      );
+    this.#outage = undefined;
+  }
+}
