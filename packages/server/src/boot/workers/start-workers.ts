@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Announcement, MessageToPrimary, MessageToWorker } from "./messages.ts";
-import { createPageGatherer } from "./page-gatherer.ts";
+import { createPageGatherer, type PageGatherer } from "./page-gatherer.ts";
 
 export interface WorkersOptions {
   readonly settings: Settings;
@@ -38,6 +38,7 @@ const whatThen: Readonly<Record<WorkerEnd["kind"], string>> = {
   "not started": "a worker cannot be started; it is tried again",
 };
 
+/** A place for one worker: whoever works there has its number. */
 interface Slot {
   readonly number: number;
   worker: Worker | undefined;
@@ -61,70 +62,115 @@ const closeWithinMs = 15_000;
 const endWithinMs = 15_000;
 
 /** Starts the first worker alone, so that what is wrong is said once; then the others. */
-export function startWorkers({ settings, count, log, announce }: WorkersOptions): Workers {
+export function startWorkers(options: WorkersOptions): Workers {
   cluster.setupPrimary({ serialization: "advanced" });
-  const slots = Array.from({ length: count }, (_, index): Slot => {
-    return { number: index + 1, worker: undefined, joined: false, listening: false, listeningSinceMs: 0, failures: 0 };
-  });
-  const [first, ...others] = slots as [Slot, ...Slot[]];
-  const gatherer = createPageGatherer(pageWithinMs, send);
-  let stopping: NodeJS.Signals | undefined;
-  let timesStopped = 0;
-  let greeting: Announcement | undefined;
-  let announced = false;
-  let end: (end: WorkersEnd) => void = () => {};
-  const ended = new Promise<WorkersEnd>((resolve) => {
-    end = resolve;
-  });
+  return new WorkerSlots(options);
+}
 
-  function send(worker: Worker, message: MessageToWorker): void {
-    if (worker.isConnected()) worker.send(message, undefined, () => {});
+/**
+ * The workers by their slots. A slot goes round until all are told to stop:
+ *
+ *     starting ──hello──► joined ──listening──► listening
+ *        ▲                   │                      │
+ *        └──after a while────┴───ended, or never started (ever longer; given up when all keep failing)
+ */
+class WorkerSlots implements Workers {
+  readonly ended: Promise<WorkersEnd>;
+  readonly #end: (end: WorkersEnd) => void;
+  readonly #options: WorkersOptions;
+  readonly #slots: readonly Slot[];
+  readonly #first: Slot;
+  readonly #gatherer: PageGatherer;
+  /** The signal by which all are to stop. */
+  #stopping: NodeJS.Signals | undefined;
+  #timesStopped = 0;
+  /** What the first one that listened has said. */
+  #greeting: Announcement | undefined;
+  #announced = false;
+
+  constructor(options: WorkersOptions) {
+    this.#options = options;
+    this.#slots = Array.from({ length: options.count }, (_, index) => emptySlot(index + 1));
+    this.#first = this.#slots[0]!;
+    this.#gatherer = createPageGatherer(pageWithinMs, send);
+    let end: (end: WorkersEnd) => void = () => {};
+    this.ended = new Promise<WorkersEnd>((resolve) => {
+      end = resolve;
+    });
+    this.#end = end;
+    this.#start(this.#first);
   }
 
-  function start(slot: Slot): void {
-    if (stopping !== undefined) return;
+  reload(): void {
+    for (const { worker } of this.#slots) if (worker !== undefined) send(worker, { kind: "reload" });
+  }
+
+  stop(signal: NodeJS.Signals): void {
+    this.#stopping = signal;
+    this.#timesStopped += 1;
+    if (this.#slots.every(({ worker }) => worker === undefined)) this.#end({ kind: "stopped" });
+    for (const { worker, joined } of this.#slots)
+      if (worker !== undefined && joined) send(worker, { kind: "stop", signal });
+    void this.#killAfter(this.#patienceMs());
+  }
+
+  /** How long workers may take to end, by how often they were told to. */
+  #patienceMs(): number {
+    if (this.#timesStopped === 1) return this.#options.settings.drainMs + closeWithinMs;
+    return this.#timesStopped === 2 ? endWithinMs : 0;
+  }
+
+  /** One that hangs does not keep the rest from ending. */
+  async #killAfter(ms: number): Promise<void> {
+    await sleep(ms, undefined, { ref: false });
+    for (const { worker, number } of this.#slots) {
+      if (worker === undefined) continue;
+      this.#options.log.error({ worker: number }, "a worker did not end in time and is killed");
+      worker.process.kill("SIGKILL");
+    }
+  }
+
+  #start(slot: Slot): void {
+    if (this.#stopping !== undefined) return;
+    const { log } = this.#options;
     slot.joined = false;
     slot.listening = false;
     let worker: Worker;
     try {
       worker = cluster.fork();
     } catch (error) {
-      gone(slot, { kind: "not started", reason: String(error) });
+      this.#gone(slot, { kind: "not started", reason: String(error) });
       return;
     }
     slot.worker = worker;
     const { pid } = worker.process;
     if (pid !== undefined) log.debug({ worker: slot.number, pid }, "a worker is started");
-    worker.on("message", (message: MessageToPrimary) => hear(slot, worker, message));
+    worker.on("message", (message: MessageToPrimary) => this.#hear(slot, worker, message));
     worker.on("error", ({ message: reason }) => {
       if (pid !== undefined) log.debug({ worker: slot.number, reason }, "a worker cannot be told something");
       // What never was a process does not exit.
-      else if (slot.worker === worker) gone(slot, { kind: "not started", reason });
+      else if (slot.worker === worker) this.#gone(slot, { kind: "not started", reason });
     });
-    worker.once("exit", (code, signal) => gone(slot, { kind: "ended", code, signal }));
+    worker.once("exit", (code, signal) => this.#gone(slot, { kind: "ended", code, signal }));
   }
 
-  function hear(slot: Slot, worker: Worker, message: MessageToPrimary): void {
+  #hear(slot: Slot, worker: Worker, message: MessageToPrimary): void {
     switch (message.kind) {
       case "hello":
         slot.joined = true;
         send(worker, { kind: "begin", number: slot.number });
         // One that was still being loaded could not hear it before.
-        if (stopping !== undefined) send(worker, { kind: "stop", signal: stopping });
+        if (this.#stopping !== undefined) send(worker, { kind: "stop", signal: this.#stopping });
         break;
       case "listening":
-        slot.listening = true;
-        slot.listeningSinceMs = performance.now();
-        greeting ??= message.announcement;
-        if (slot === first && !announced) for (const other of others) if (other.worker === undefined) start(other);
-        announceOnce();
+        this.#hearListening(slot, message.announcement);
         break;
       case "page":
-        gatherer.hear(message.id, message.page);
+        this.#gatherer.hear(message.id, message.page);
         break;
       case "pages wanted": {
-        const asked = slots.flatMap((one) => (one !== slot && one.listening && one.worker ? [one.worker] : []));
-        void gatherer
+        const asked = this.#slots.flatMap((one) => (one !== slot && one.listening && one.worker ? [one.worker] : []));
+        void this.#gatherer
           .gather(asked, message.topic)
           .then((pages) => send(worker, { kind: "pages", id: message.id, pages }));
         break;
@@ -132,66 +178,61 @@ export function startWorkers({ settings, count, log, announce }: WorkersOptions)
     }
   }
 
-  /** When all listen; or, should one of them have trouble, when the rest do. */
-  function announceOnce(): void {
-    if (announced || greeting === undefined || !slots.every(({ listening, failures }) => listening || failures > 0))
-      return;
-    announced = true;
-    announce(greeting);
+  #hearListening(slot: Slot, announcement: Announcement): void {
+    slot.listening = true;
+    slot.listeningSinceMs = performance.now();
+    this.#greeting ??= announcement;
+    if (slot === this.#first && !this.#announced)
+      for (const other of this.#slots) if (other !== slot && other.worker === undefined) this.#start(other);
+    this.#announceOnce();
   }
 
-  function gone(slot: Slot, { kind, ...how }: WorkerEnd): void {
-    const { listening, listeningSinceMs, number } = slot;
+  /** When all listen; or, should one of them have trouble, when the rest do. */
+  #announceOnce(): void {
+    if (this.#announced || this.#greeting === undefined) return;
+    if (!this.#slots.every(({ listening, failures }) => listening || failures > 0)) return;
+    this.#announced = true;
+    this.#options.announce(this.#greeting);
+  }
+
+  #gone(slot: Slot, how: WorkerEnd): void {
+    const wasWell = slot.listening && performance.now() - slot.listeningSinceMs >= wellAfterMs;
     slot.worker = undefined;
     slot.listening = false;
-    if (stopping !== undefined) {
-      log.debug({ worker: number, ...how }, "a worker ended");
-      if (slots.every(({ worker }) => worker === undefined)) end({ kind: "stopped" });
-      return;
-    }
-    if (slot === first && greeting === undefined) {
-      stopping = "SIGTERM";
-      if (kind === "not started") log.error({ worker: number, ...how }, "a worker cannot be started");
-      end({ kind: "failed at start" });
-      return;
-    }
-    const wasWell = listening && performance.now() - listeningSinceMs >= wellAfterMs;
+    if (this.#stopping !== undefined) this.#goneWhileStopping(slot, how);
+    else if (slot === this.#first && this.#greeting === undefined) this.#failAtStart(slot, how);
+    else this.#startAgain(slot, how, wasWell);
+  }
+
+  #goneWhileStopping({ number }: Slot, { kind: _, ...how }: WorkerEnd): void {
+    this.#options.log.debug({ worker: number, ...how }, "a worker ended");
+    if (this.#slots.every(({ worker }) => worker === undefined)) this.#end({ kind: "stopped" });
+  }
+
+  #failAtStart({ number }: Slot, { kind, ...how }: WorkerEnd): void {
+    this.#stopping = "SIGTERM";
+    if (kind === "not started") this.#options.log.error({ worker: number, ...how }, "a worker cannot be started");
+    this.#end({ kind: "failed at start" });
+  }
+
+  #startAgain(slot: Slot, { kind, ...how }: WorkerEnd, wasWell: boolean): void {
     slot.failures = wasWell ? 1 : slot.failures + 1;
     const delayMs = Math.min(firstDelayMs * 2 ** (slot.failures - 1), longestDelayMs);
-    log.error({ worker: number, ...how, delayMs }, whatThen[kind]);
-    announceOnce();
-    if (slots.every(({ worker, failures }) => worker === undefined && failures >= mostFailures)) {
-      stopping = "SIGTERM";
-      end({ kind: "given up" });
+    this.#options.log.error({ worker: slot.number, ...how, delayMs }, whatThen[kind]);
+    this.#announceOnce();
+    if (this.#slots.every(({ worker, failures }) => worker === undefined && failures >= mostFailures)) {
+      this.#stopping = "SIGTERM";
+      this.#end({ kind: "given up" });
       return;
     }
-    setTimeout(start, delayMs, slot);
+    setTimeout(() => this.#start(slot), delayMs);
   }
+}
 
-  function stop(signal: NodeJS.Signals): void {
-    stopping = signal;
-    timesStopped += 1;
-    if (slots.every(({ worker }) => worker === undefined)) end({ kind: "stopped" });
-    for (const { worker, joined } of slots) if (worker !== undefined && joined) send(worker, { kind: "stop", signal });
-    void killAfter(timesStopped === 1 ? settings.drainMs + closeWithinMs : timesStopped === 2 ? endWithinMs : 0);
-  }
+function emptySlot(number: number): Slot {
+  return { number, worker: undefined, joined: false, listening: false, listeningSinceMs: 0, failures: 0 };
+}
 
-  /** One that hangs does not keep the rest from ending. */
-  async function killAfter(ms: number): Promise<void> {
-    await sleep(ms, undefined, { ref: false });
-    for (const { worker, number } of slots) {
-      if (worker === undefined) continue;
-      log.error({ worker: number }, "a worker did not end in time and is killed");
-      worker.process.kill("SIGKILL");
-    }
-  }
-
-  start(first);
-  return {
-    ended,
-    reload(): void {
-      for (const { worker } of slots) if (worker !== undefined) send(worker, { kind: "reload" });
-    },
-    stop,
-  };
+function send(worker: Worker, message: MessageToWorker): void {
+  if (worker.isConnected()) worker.send(message, undefined, () => {});
 }

@@ -1,224 +1,201 @@
 import { isDeepStrictEqual } from "node:util";
 import { RedisCounters, type RedisServers, renderServers } from "@sluice/redis";
-import type { HotKeys } from "sluice";
+import type { CounterStore, HotKeys } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { Settings } from "../../settings/settings.ts";
-import { concernsAbout, inspectServer, parseShardName } from "./inspect-server.ts";
-import { openLeases } from "./open-leases.ts";
+import { openLeases, type RunningLeases } from "./open-leases.ts";
+import { asKind, askKind, type PlacedServers, placeServers } from "./place-servers.ts";
 import { planCounters, type RedisPlan } from "./plan-counters.ts";
 import { readCells, type ServedCell, withTlsFiles } from "./read-redis-files.ts";
 import { createRedisLog, withoutSecrets } from "./redis-log.ts";
+import { RedisReports } from "./redis-reports.ts";
 import { redisStatus } from "./redis-status.ts";
-import type { RunningCounters } from "./running-counters.ts";
+import type { CountersStatus, RunningCounters } from "./running-counters.ts";
+import { ShardInspector } from "./shard-inspector.ts";
 
 const lookEveryMs = 1_000;
-const inspectWithinMs = 1_000;
-/** After so long without servers that is said, whatever they are; most are told of sooner, by the attempt that failed. */
-const patienceMs = 5_000;
-const maxInspected = 10_000;
 /** Every so many looks servers are asked for their time, which tells how quick they are. */
 const measureEvery = 5;
-const maxTraced = 20;
-const timeoutsEveryMs = 60_000;
 
-/**
- * Counters on servers, which are looked after: connected to, inspected, probed, and exchanged for others. Busy ones are decided
- * from leases.
- */
+/** Opens counters on servers. Ones that cannot be reached are connected to in the background. */
 export async function openRedisCounters(
-  first: RedisPlan,
+  plan: RedisPlan,
   settings: Settings,
   log: Logger,
   hotKeys: HotKeys,
 ): Promise<RunningCounters> {
-  const placed = await placeServers(first, settings);
-  let { servers, kindKnown } = placed;
+  const placed = await placeServers(plan, settings);
   const cells = await readCells(settings);
-  const secrets = (): readonly string[] => secretsOf(servers, cells, settings);
-  const store = createCounters(first, servers, cells, settings, log);
-  store.open();
-  const leases = openLeases(store, settings, log, hotKeys);
-  const openedMs = performance.now();
-  const inspected = new Set<string>();
-  let everReady = false;
-  let stopped = false;
-  let looking = false;
-  let changing: Promise<unknown> = Promise.resolve();
+  return new LookedAfterCounters({ plan, placed, cells, settings, log, hotKeys });
+}
 
-  let { deadlineMs, breaker } = first;
-  log.info({ servers: renderServers(servers), cells: cells.length, deadlineMs }, "counters are on servers");
-  const timer = setInterval(() => void look(), lookEveryMs);
-  timer.unref();
+interface LookedAfterOptions {
+  readonly plan: RedisPlan;
+  readonly placed: PlacedServers;
+  readonly cells: readonly ServedCell[];
+  readonly settings: Settings;
+  readonly log: Logger;
+  readonly hotKeys: HotKeys;
+}
+
+/**
+ * Counters on servers, which are looked after every second: inspected, probed, and exchanged for others. Busy ones are decided
+ * from leases. One change of servers waits for the one before:
+ *
+ *     kind assumed ──a server answers──► kind known ──refresh──► other servers, deadline or breaker
+ *     (as a cluster)                         ▲                        │ connected; else the old ones stay
+ *                                            └────────────────────────┘
+ */
+class LookedAfterCounters implements RunningCounters {
+  readonly hotKeys: HotKeys;
+  readonly figures: RunningCounters["figures"];
+  readonly #options: LookedAfterOptions;
+  /** The servers themselves, below the leases. */
+  readonly #central: RedisCounters;
+  readonly #leases: RunningLeases;
+  readonly #reports: RedisReports;
+  readonly #inspector: ShardInspector;
+  readonly #timer: NodeJS.Timeout;
+  #servers: RedisServers;
+  #kindKnown: boolean;
+  #times: Pick<RedisPlan, "deadlineMs" | "breaker">;
+  #looks = 0;
+  #looking = false;
+  #stopped = false;
+  /** The last change of servers, begun or waiting. */
+  #changing: Promise<unknown> = Promise.resolve();
+
+  constructor(options: LookedAfterOptions) {
+    const { plan, placed, cells, settings, log, hotKeys } = options;
+    this.#options = options;
+    this.hotKeys = hotKeys;
+    this.#servers = placed.servers;
+    this.#kindKnown = placed.kindKnown;
+    this.#times = { deadlineMs: plan.deadlineMs, breaker: plan.breaker };
+    const central = createCounters(plan, placed.servers, cells, settings, log);
+    central.open();
+    this.#central = central;
+    this.#leases = openLeases(central, settings, log, hotKeys);
+    this.#reports = new RedisReports(central, log);
+    this.#inspector = new ShardInspector({ cells, log, maxConnections: settings.redisMaxConnections });
+    this.figures = {
+      redis: () => ({ ...central.stats, ready: central.ready }),
+      leases: this.#leases.figures,
+    };
+    log.info({ servers: this.where, cells: cells.length, deadlineMs: plan.deadlineMs }, "counters are on servers");
+    this.#timer = setInterval(() => void this.#look(), lookEveryMs);
+    this.#timer.unref();
+  }
+
+  get store(): CounterStore {
+    return this.#leases.store;
+  }
+
+  get where(): string {
+    return renderServers(this.#servers);
+  }
+
+  status(): CountersStatus {
+    return redisStatus(this.#central, this.#leases.status());
+  }
+
+  async refresh(runtime: RateLimitsRuntime | undefined): Promise<void> {
+    try {
+      await this.#change(async () => {
+        if (!this.#stopped) await this.#follow(runtime);
+      });
+    } catch (error) {
+      this.#options.log.error({ reason: this.#reasonOf(error) }, "the counters stay where they are");
+    }
+  }
+
+  drain(): Promise<void> {
+    return this.#leases.drain();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    clearInterval(this.#timer);
+  }
 
   /** One change of servers after the other. */
-  function change<T>(work: () => Promise<T>): Promise<T> {
-    const done = changing.then(work);
-    changing = done.catch(() => undefined);
+  #change<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#changing.then(work);
+    this.#changing = done.catch(() => undefined);
     return done;
   }
 
-  /** What has to be done now and then, beside the requests. */
-  async function look(): Promise<void> {
-    if (looking || stopped) return;
-    looking = true;
+  /** What has to be done now and then, besides the requests. */
+  async #look(): Promise<void> {
+    if (this.#looking || this.#stopped) return;
+    this.#looking = true;
     try {
-      if (!kindKnown) await change(learnKind);
-      if (store.ready) everReady = true;
-      leases.look();
-      looks += 1;
-      if (looks % measureEvery === 0) store.measure();
-      tellOfTimeouts();
-      tellOfStarvation();
-      traceShards();
-      if (!everReady) tellOfPatience();
-      await inspectNewShards();
+      if (!this.#kindKnown) await this.#change(() => this.#learnKind());
+      this.#leases.look();
+      this.#looks += 1;
+      if (this.#looks % measureEvery === 0) this.#central.measure();
+      this.#reports.look(this.#times.deadlineMs, this.where);
+      await this.#inspector.inspectNew(this.#central.stats, this.#servers, () => this.#stopped);
     } catch (error) {
-      log.debug({ reason: withoutSecrets(String(error), secrets()) }, "counter servers could not be looked at");
+      this.#options.log.debug({ reason: this.#reasonOf(error) }, "counter servers could not be looked at");
     } finally {
-      looking = false;
+      this.#looking = false;
     }
   }
 
-  let starvedTold = 0;
-  let starvedToldMs = -Infinity;
-  function tellOfStarvation(): void {
-    const { starved, stalledMs } = store.stats;
-    if (starved === starvedTold || performance.now() - starvedToldMs < timeoutsEveryMs) return;
-    log.warn(
-      { checks: starved - starvedTold, stalledMs: Math.round(stalledMs), deadlineMs },
-      "this process was short of processor time and could not hear the counters; on_failure answered these checks",
-    );
-    starvedTold = starved;
-    starvedToldMs = performance.now();
+  async #learnKind(): Promise<void> {
+    const kind = await askKind(this.#servers);
+    if (kind === undefined || this.#stopped) return;
+    if (kind !== this.#servers.kind) await this.#goOver(asKind(this.#servers, kind, this.#options.plan.servers));
+    this.#kindKnown = true;
   }
 
-  let timeoutsTold = 0;
-  let timeoutsToldMs = -Infinity;
-  function tellOfTimeouts(): void {
-    const { timeouts } = store.stats;
-    if (timeouts === timeoutsTold || performance.now() - timeoutsToldMs < timeoutsEveryMs) return;
-    log.warn(
-      { checks: timeouts - timeoutsTold, deadlineMs },
-      "the counters did not answer in time; on_failure answered these checks",
-    );
-    timeoutsTold = timeouts;
-    timeoutsToldMs = performance.now();
+  /** Rejects where the next servers cannot be reached. Ones that were connected to while everything was being closed are closed too. */
+  async #goOver(next: RedisServers): Promise<void> {
+    await this.#central.useServers(next);
+    if (this.#stopped) await this.#central.close();
+    this.#servers = next;
   }
 
-  let looks = 0;
-  function traceShards(): void {
-    if (log.trace === undefined) return;
-    const { shards, ...counts } = store.stats;
-    const traced = shards.slice(0, maxTraced).map(({ name: shard, cell, connected, roundTripMs, figures }) => {
-      return { shard, cell, connected, roundTripMs, calls: figures.calls, failures: figures.failures };
-    });
-    log.trace({ ...counts, shards: traced }, "counter servers, and what was asked of them");
-  }
-
-  let toldOfPatience = false;
-  function tellOfPatience(): void {
-    if (toldOfPatience || performance.now() - openedMs < patienceMs) return;
-    toldOfPatience = true;
-    log.error(
-      { servers: renderServers(servers), away: redisStatus(store).away },
-      "the counters could not be reached yet; checks are answered by on_failure, and connecting goes on",
-    );
-  }
-
-  /** Servers that were connected to while everything was being closed are closed too. */
-  async function goOver(next: RedisServers): Promise<void> {
-    await store.useServers(next);
-    if (stopped) await store.close();
-  }
-
-  async function learnKind(): Promise<void> {
-    const kind = await askKind(servers);
-    if (kind === undefined || stopped) return;
-    if (kind !== servers.kind) {
-      const next = asKind(servers, kind, first.servers);
-      await goOver(next);
-      servers = next;
-    }
-    kindKnown = true;
-  }
-
-  async function inspectNewShards(): Promise<void> {
-    const { shards } = store.stats;
-    if (inspected.size > maxInspected) inspected.clear();
-    for (const { name, cell, connected } of shards) {
-      const key = `${cell ?? ""} ${name}`;
-      if (!connected || inspected.has(key) || stopped) continue;
-      inspected.add(key);
-      await inspect(name, cells.find((one) => one.name === cell)?.servers ?? servers);
-    }
-    const most = settings.redisMaxConnections;
-    if (most === undefined || shards.length <= most || inspected.has("")) return;
-    inspected.add("");
-    log.warn(
-      { servers: shards.length, most },
-      "there are more counter servers than REDIS_MAX_CONN, and a connection to each is needed",
-    );
-  }
-
-  async function inspect(shard: string, at: RedisServers): Promise<void> {
-    const facts = await inspectServer(parseShardName(shard), at, inspectWithinMs);
-    if (facts === undefined) return;
-    log.debug({ shard, ...facts }, "a counter server told of itself");
-    for (const concern of concernsAbout(facts, at.kind))
-      log.warn({ shard, product: facts.product, concern }, "a counter server may surprise");
-  }
-
-  async function refresh(runtime: RateLimitsRuntime | undefined): Promise<void> {
+  async #follow(runtime: RateLimitsRuntime | undefined): Promise<void> {
+    const { settings, log } = this.#options;
     const plan = planCounters(settings, runtime);
-    if (plan.kind === "memory")
-      return log.warn(
-        {},
-        "the policy files name no servers for counters any more; that takes effect at the next start",
-      );
-    if (plan.deadlineMs !== deadlineMs || !isDeepStrictEqual(plan.breaker, breaker)) {
-      ({ deadlineMs, breaker } = plan);
-      store.useTimes({ deadlineMs, breaker });
-      log.info({ deadlineMs, ...breaker }, "the deadline or the health check of counters has changed, and applies now");
+    if (plan.kind === "memory") {
+      log.warn({}, "the policy files name no servers for counters any more; that takes effect at the next start");
+      return;
     }
-    const wanted = await withTlsFiles(
-      plan.ofUnknownKind ? asKind(plan.servers, servers.kind, plan.servers) : plan.servers,
-      settings,
-    );
-    if (isDeepStrictEqual(wanted, servers)) return;
-    const [from, to] = [renderServers(servers), renderServers(wanted)];
+    this.#useTimes(plan);
+    const { servers, ofUnknownKind } = plan;
+    const ofKind = ofUnknownKind ? asKind(servers, this.#servers.kind, servers) : servers;
+    const wanted = await withTlsFiles(ofKind, settings);
+    if (isDeepStrictEqual(wanted, this.#servers)) return;
+    const [from, to] = [this.where, renderServers(wanted)];
     try {
-      await goOver(wanted);
+      await this.#goOver(wanted);
     } catch {
       log.error({ from, to }, "the new counter servers cannot be reached, so the old ones stay; SIGHUP tries again");
       return;
     }
-    servers = wanted;
     if (from === to)
       log.info({ servers: to }, "counter servers are connected to anew, with other certificates or timeouts");
     else log.info({ from, to }, "counters are on other servers now; the old ones finish what they were asked");
   }
 
-  return {
-    store: leases.store,
-    hotKeys,
-    get where(): string {
-      return renderServers(servers);
-    },
-    figures: { redis: () => ({ ...store.stats, ready: store.ready }), leases: leases.figures },
-    status: () => redisStatus(store, leases.status()),
-    refresh: (runtime) =>
-      change(async () => {
-        if (!stopped) await refresh(runtime);
-      }).catch((error: unknown) =>
-        log.error({ reason: withoutSecrets(String(error), secrets()) }, "the counters stay where they are"),
-      ),
-    drain: leases.drain,
-    stop(): void {
-      stopped = true;
-      clearInterval(timer);
-    },
-  };
+  #useTimes({ deadlineMs, breaker }: RedisPlan): void {
+    if (isDeepStrictEqual({ deadlineMs, breaker }, this.#times)) return;
+    this.#times = { deadlineMs, breaker };
+    this.#central.useTimes({ deadlineMs, breaker });
+    this.#options.log.info(
+      { deadlineMs, ...breaker },
+      "the deadline or the health check of counters has changed, and applies now",
+    );
+  }
+
+  #reasonOf(error: unknown): string {
+    const { cells, settings } = this.#options;
+    return withoutSecrets(String(error), secretsOf(this.#servers, cells, settings));
+  }
 }
 
 /** Counters on servers for a command that asks a few times, and looks after nothing. */
@@ -237,28 +214,6 @@ function createCounters(
   const { redisPrefix: prefix, redisLanes: lanes } = settings;
   const redisLog = createRedisLog(log, secretsOf(servers, cells, settings));
   return new RedisCounters({ servers, prefix, lanes, deadlineMs, breaker, cells, onEvent: redisLog.onEvent });
-}
-
-/** The servers of a plan, with their certificates, and of the right kind if that can be told at once. */
-async function placeServers(
-  { servers, ofUnknownKind }: RedisPlan,
-  settings: Settings,
-): Promise<{ readonly servers: RedisServers; readonly kindKnown: boolean }> {
-  if (!ofUnknownKind) return { servers: await withTlsFiles(servers, settings), kindKnown: true };
-  const cluster = await withTlsFiles(asKind(servers, "cluster", servers), settings);
-  const kind = await askKind(cluster);
-  return { servers: asKind(cluster, kind ?? "cluster", servers), kindKnown: kind !== undefined };
-}
-
-async function askKind(servers: RedisServers): Promise<"standalone" | "cluster" | undefined> {
-  const facts = await inspectServer(servers.addresses[0]!, servers, inspectWithinMs);
-  if (facts === undefined) return undefined;
-  return facts.clustered ? "cluster" : "standalone";
-}
-
-/** A server on its own has the database that was asked for; a cluster has one only. */
-function asKind(servers: RedisServers, kind: RedisServers["kind"], { database }: RedisServers): RedisServers {
-  return { ...servers, kind, database: kind === "cluster" ? undefined : database };
 }
 
 function secretsOf(servers: RedisServers, cells: readonly ServedCell[], settings: Settings): readonly string[] {

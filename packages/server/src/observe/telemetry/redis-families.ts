@@ -13,164 +13,187 @@ const maxShards = 500;
 const breakerValues = { closed: 0, half_open: 0.5, open: 1 } as const;
 const secondsPerMs = 1 / 1_000;
 
-/** Of servers that hold counters, as far as is known when somebody looks. */
+/** A metric with one number, of all servers or of each. */
+interface Row<From> {
+  readonly type: "counter" | "gauge";
+  readonly name: string;
+  readonly help: string;
+  /** Undefined where there is nothing to show. */
+  readonly read: (from: From) => number | undefined;
+}
+
+const ofAll: readonly Row<RedisFigures>[] = [
+  {
+    type: "gauge",
+    name: "sluice_redis_ready",
+    help: "1 while every server that holds counters is known, connected and asked.",
+    read: ({ ready }) => Number(ready),
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_calls_total",
+    help: "Script calls sent to servers.",
+    read: ({ calls }) => calls,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_questions_total",
+    help: "Questions in those calls.",
+    read: ({ questions }) => questions,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_failed_calls_total",
+    help: "Calls that failed, or that nobody waits for any more.",
+    read: ({ failedCalls }) => failedCalls,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_timeouts_total",
+    help: "Questions that were not answered in time.",
+    read: ({ timeouts }) => timeouts,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_starved_total",
+    help: "Questions whose answers this process could not hear in time, because it did not run.",
+    read: ({ starved }) => starved,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_stalled_seconds_total",
+    help: "Seconds that this process did not run while questions waited: it had no processor, or was busy.",
+    read: ({ stalledMs }) => stalledMs / 1000,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_retries_total",
+    help: "Questions sent again, because that could not charge twice.",
+    read: ({ retries }) => retries,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_script_loads_total",
+    help: "Scripts sent in full, to a server that did not know them.",
+    read: ({ loads }) => loads,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_foreign_values_total",
+    help: "Keys that held something that is not a counter.",
+    read: ({ foreign }) => foreign,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_healed_keys_total",
+    help: "Keys without an end that were given one.",
+    read: ({ healed }) => healed,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_failovers_total",
+    help: "Times that counters went over to another server: a failover, or slots of a cluster that moved.",
+    read: ({ moves }) => moves,
+  },
+  {
+    type: "gauge",
+    name: "sluice_redis_waiting_questions",
+    help: "Questions that wait until calls before them are answered.",
+    read: ({ waiting }) => waiting,
+  },
+  {
+    type: "gauge",
+    name: "sluice_redis_calls_in_flight",
+    help: "Calls on their way.",
+    read: ({ inFlight }) => inFlight,
+  },
+];
+
+const ofEach: readonly Row<ShardFigures>[] = [
+  {
+    type: "gauge",
+    name: "sluice_redis_shard_connected",
+    help: "Whether there is a connection to the server.",
+    read: ({ connected }) => Number(connected),
+  },
+  {
+    type: "gauge",
+    name: "sluice_redis_breaker_open",
+    help: "Whether the server is not asked because it did not answer: 0 asked, 0.5 being probed, 1 not asked.",
+    read: ({ breaker }) => breakerValues[breaker],
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_breaker_opened_total",
+    help: "Times that the server was asked no more because it did not answer.",
+    read: ({ figures }) => figures.breakerOpened,
+  },
+  {
+    type: "counter",
+    name: "sluice_redis_breaker_closed_total",
+    help: "Times that the server was asked again after that.",
+    read: ({ figures }) => figures.breakerClosed,
+  },
+  {
+    type: "gauge",
+    name: "sluice_redis_round_trip_seconds",
+    help: "How long the last exchange with the server took, or for how long one has gone unanswered.",
+    read: ({ roundTripMs }) => (roundTripMs === undefined ? undefined : roundTripMs / 1_000),
+  },
+  {
+    type: "gauge",
+    name: "sluice_redis_clock_ahead_seconds",
+    help: "How far the server's clock is ahead of this machine's, by the last answers.",
+    read: ({ clockAheadMs }) => (clockAheadMs === undefined ? undefined : clockAheadMs / 1_000),
+  },
+];
+
+/** Of servers that hold counters, as far as is known at the scrape. */
 export function redisFamilies(redis: () => RedisFigures): readonly Family[] {
-  const one = (
-    type: "counter" | "gauge",
-    name: string,
-    help: string,
-    read: (figures: RedisFigures) => number,
-  ): Family => ({
-    name,
-    help,
-    type,
-    labels: [],
-    samples: () => [{ labels: [], value: read(redis()) }],
-  });
-  const byShard = (
-    type: "counter" | "gauge",
-    name: string,
-    help: string,
-    read: (shard: ShardFigures) => number | undefined,
-  ): Family => ({
-    name,
-    help,
-    type,
+  const shards = (): readonly ShardFigures[] => redis().shards.slice(0, maxShards);
+  return [
+    ...ofAll.map(({ read, ...family }) => ({ ...family, labels: [], samples: () => sampleOf([], read(redis())) })),
+    callDurations(shards),
+    callFailuresByKind(shards),
+    ...ofEach.map(({ read, ...family }) => ({
+      ...family,
+      labels: ["shard", "cell"],
+      samples: () => shards().flatMap((shard) => sampleOf(labelsOf(shard), read(shard))),
+    })),
+  ];
+}
+
+function callDurations(shards: () => readonly ShardFigures[]): Family {
+  return {
+    name: "sluice_redis_call_duration_seconds",
+    help: "How long answered calls took, by server; its count is the calls that were answered.",
+    type: "histogram",
     labels: ["shard", "cell"],
     *samples(): Generator<Sample> {
-      for (const shard of redis().shards.slice(0, maxShards)) {
-        const value = read(shard);
-        if (value !== undefined) yield { labels: labelsOf(shard), value };
+      for (const shard of shards()) {
+        const { durations: counts, durationsSumMs: sum } = shard.figures;
+        yield* histogramSamples({ bounds: callBoundsMs, counts, sum }, labelsOf(shard), secondsPerMs);
       }
     },
-  });
-  return [
-    one(
-      "gauge",
-      "sluice_redis_ready",
-      "1 while every server that holds counters is known, connected and asked.",
-      ({ ready }) => Number(ready),
-    ),
-    one("counter", "sluice_redis_calls_total", "Script calls sent to servers.", ({ calls }) => calls),
-    one("counter", "sluice_redis_questions_total", "Questions in those calls.", ({ questions }) => questions),
-    one(
-      "counter",
-      "sluice_redis_failed_calls_total",
-      "Calls that failed, or that nobody waits for any more.",
-      ({ failedCalls }) => failedCalls,
-    ),
-    one(
-      "counter",
-      "sluice_redis_timeouts_total",
-      "Questions that were not answered in time.",
-      ({ timeouts }) => timeouts,
-    ),
-    one(
-      "counter",
-      "sluice_redis_starved_total",
-      "Questions whose answers this process could not hear in time, because it did not run.",
-      ({ starved }) => starved,
-    ),
-    one(
-      "counter",
-      "sluice_redis_stalled_seconds_total",
-      "Seconds that this process did not run while questions waited: it had no processor, or was busy.",
-      ({ stalledMs }) => stalledMs / 1000,
-    ),
-    one(
-      "counter",
-      "sluice_redis_retries_total",
-      "Questions sent again, because that could not charge twice.",
-      ({ retries }) => retries,
-    ),
-    one(
-      "counter",
-      "sluice_redis_script_loads_total",
-      "Scripts sent in full, to a server that did not know them.",
-      ({ loads }) => loads,
-    ),
-    one(
-      "counter",
-      "sluice_redis_foreign_values_total",
-      "Keys that held something that is not a counter.",
-      ({ foreign }) => foreign,
-    ),
-    one(
-      "counter",
-      "sluice_redis_healed_keys_total",
-      "Keys without an end that were given one.",
-      ({ healed }) => healed,
-    ),
-    one(
-      "counter",
-      "sluice_redis_failovers_total",
-      "Times that counters went over to another server: a failover, or slots of a cluster that moved.",
-      ({ moves }) => moves,
-    ),
-    one(
-      "gauge",
-      "sluice_redis_waiting_questions",
-      "Questions that wait until calls before them are answered.",
-      ({ waiting }) => waiting,
-    ),
-    one("gauge", "sluice_redis_calls_in_flight", "Calls on their way.", ({ inFlight }) => inFlight),
-    {
-      name: "sluice_redis_call_duration_seconds",
-      help: "How long answered calls took, by server; its count is the calls that were answered.",
-      type: "histogram",
-      labels: ["shard", "cell"],
-      *samples(): Generator<Sample> {
-        for (const shard of redis().shards.slice(0, maxShards)) {
-          const { durations: counts, durationsSumMs: sum } = shard.figures;
-          yield* histogramSamples({ bounds: callBoundsMs, counts, sum }, labelsOf(shard), secondsPerMs);
-        }
-      },
+  };
+}
+
+function callFailuresByKind(shards: () => readonly ShardFigures[]): Family {
+  return {
+    name: "sluice_redis_call_failures_total",
+    help: "Calls that failed, by server and kind of error.",
+    type: "counter",
+    labels: ["shard", "cell", "error"],
+    *samples(): Generator<Sample> {
+      for (const shard of shards())
+        for (const error of callFailures)
+          yield { labels: [...labelsOf(shard), error], value: shard.figures.failures[error] };
     },
-    {
-      name: "sluice_redis_call_failures_total",
-      help: "Calls that failed, by server and kind of error.",
-      type: "counter",
-      labels: ["shard", "cell", "error"],
-      *samples(): Generator<Sample> {
-        for (const shard of redis().shards.slice(0, maxShards))
-          for (const error of callFailures)
-            yield { labels: [...labelsOf(shard), error], value: shard.figures.failures[error] };
-      },
-    },
-    byShard("gauge", "sluice_redis_shard_connected", "Whether there is a connection to the server.", ({ connected }) =>
-      Number(connected),
-    ),
-    byShard(
-      "gauge",
-      "sluice_redis_breaker_open",
-      "Whether the server is not asked because it did not answer: 0 asked, 0.5 being probed, 1 not asked.",
-      ({ breaker }) => breakerValues[breaker],
-    ),
-    byShard(
-      "counter",
-      "sluice_redis_breaker_opened_total",
-      "Times that the server was asked no more because it did not answer.",
-      ({ figures }) => figures.breakerOpened,
-    ),
-    byShard(
-      "counter",
-      "sluice_redis_breaker_closed_total",
-      "Times that the server was asked again after that.",
-      ({ figures }) => figures.breakerClosed,
-    ),
-    byShard(
-      "gauge",
-      "sluice_redis_round_trip_seconds",
-      "How long the last exchange with the server took, or for how long one has gone unanswered.",
-      ({ roundTripMs }) => (roundTripMs === undefined ? undefined : roundTripMs / 1_000),
-    ),
-    byShard(
-      "gauge",
-      "sluice_redis_clock_ahead_seconds",
-      "How far the server's clock is ahead of this machine's, by the last answers.",
-      ({ clockAheadMs }) => (clockAheadMs === undefined ? undefined : clockAheadMs / 1_000),
-    ),
-  ];
+  };
+}
+
+function sampleOf(labels: readonly string[], value: number | undefined): readonly Sample[] {
+  return value === undefined ? [] : [{ labels, value }];
 }
 
 function labelsOf({ name, cell = "" }: ShardFigures): readonly string[] {

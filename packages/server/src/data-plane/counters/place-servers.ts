@@ -1,0 +1,33 @@
+import type { RedisServers } from "@sluice/redis";
+import type { Settings } from "../../settings/settings.ts";
+import { inspectServer } from "./inspect-server.ts";
+import type { RedisPlan } from "./plan-counters.ts";
+import { withTlsFiles } from "./read-redis-files.ts";
+
+const askWithinMs = 1_000;
+
+export interface PlacedServers {
+  readonly servers: RedisServers;
+  /** False where no server answered, so that a cluster is assumed. */
+  readonly kindKnown: boolean;
+}
+
+/** The servers of a plan, with their certificates, and of the right kind if that can be found out at once. */
+export async function placeServers({ servers, ofUnknownKind }: RedisPlan, settings: Settings): Promise<PlacedServers> {
+  if (!ofUnknownKind) return { servers: await withTlsFiles(servers, settings), kindKnown: true };
+  const cluster = await withTlsFiles(asKind(servers, "cluster", servers), settings);
+  const kind = await askKind(cluster);
+  return { servers: asKind(cluster, kind ?? "cluster", servers), kindKnown: kind !== undefined };
+}
+
+/** Undefined where the server does not answer. */
+export async function askKind(servers: RedisServers): Promise<"standalone" | "cluster" | undefined> {
+  const facts = await inspectServer(servers.addresses[0]!, servers, askWithinMs);
+  if (facts === undefined) return undefined;
+  return facts.clustered ? "cluster" : "standalone";
+}
+
+/** A server on its own has the database that was asked for; a cluster has one only. */
+export function asKind(servers: RedisServers, kind: RedisServers["kind"], { database }: RedisServers): RedisServers {
+  return { ...servers, kind, database: kind === "cluster" ? undefined : database };
+}

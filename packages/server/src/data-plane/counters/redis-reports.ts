@@ -1,0 +1,78 @@
+import type { RedisCounters } from "@sluice/redis";
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import { redisStatus } from "./redis-status.ts";
+
+const onceInMs = 60_000;
+/** After so long without servers that is reported, whatever they are; most are reported sooner, by the attempt that failed. */
+const patienceMs = 5_000;
+const maxTraced = 20;
+
+/** What the log says about counters on servers beside single events: once a minute, or once. */
+export class RedisReports {
+  readonly #store: RedisCounters;
+  readonly #log: Logger;
+  readonly #openedMs = performance.now();
+  readonly #timeouts = new Increase();
+  readonly #starved = new Increase();
+  #everReady = false;
+  #reportedUnreachable = false;
+
+  constructor(store: RedisCounters, log: Logger) {
+    this.#store = store;
+    this.#log = log;
+  }
+
+  /** `deadlineMs` and `servers` are those in force now. */
+  look(deadlineMs: number, servers: string): void {
+    if (this.#store.ready) this.#everReady = true;
+    const { timeouts, starved, stalledMs } = this.#store.stats;
+    const late = this.#timeouts.since(timeouts);
+    if (late > 0)
+      this.#log.warn(
+        { checks: late, deadlineMs },
+        "the counters did not answer in time; on_failure answered these checks",
+      );
+    const unheard = this.#starved.since(starved);
+    if (unheard > 0)
+      this.#log.warn(
+        { checks: unheard, stalledMs: Math.round(stalledMs), deadlineMs },
+        "this process was short of processor time and could not hear the counters; on_failure answered these checks",
+      );
+    this.#traceShards();
+    if (!this.#everReady) this.#reportUnreachable(servers);
+  }
+
+  #traceShards(): void {
+    if (this.#log.trace === undefined) return;
+    const { shards, ...counts } = this.#store.stats;
+    const traced = shards.slice(0, maxTraced).map(({ name: shard, cell, connected, roundTripMs, figures }) => {
+      return { shard, cell, connected, roundTripMs, calls: figures.calls, failures: figures.failures };
+    });
+    this.#log.trace({ ...counts, shards: traced }, "counter servers, and what was asked of them");
+  }
+
+  #reportUnreachable(servers: string): void {
+    if (this.#reportedUnreachable || performance.now() - this.#openedMs < patienceMs) return;
+    this.#reportedUnreachable = true;
+    this.#log.error(
+      { servers, away: redisStatus(this.#store).away },
+      "the counters could not be reached yet; checks are answered by on_failure, and connecting goes on",
+    );
+  }
+}
+
+/** By how much a count has grown since it was last reported, which it is once a minute at most. */
+class Increase {
+  #reported = 0;
+  #reportedMs = Number.NEGATIVE_INFINITY;
+
+  /** 0 where there is nothing to report, or not yet. */
+  since(count: number): number {
+    const nowMs = performance.now();
+    if (count === this.#reported || nowMs - this.#reportedMs < onceInMs) return 0;
+    const grown = count - this.#reported;
+    this.#reported = count;
+    this.#reportedMs = nowMs;
+    return grown;
+  }
+}

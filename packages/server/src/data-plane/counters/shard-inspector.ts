@@ -1,0 +1,60 @@
+import type { RedisCounters, RedisServers } from "@sluice/redis";
+import type { Logger } from "../../observe/telemetry/logger.ts";
+import { concernsAbout, inspectServer, parseShardName } from "./inspect-server.ts";
+import type { ServedCell } from "./read-redis-files.ts";
+
+const inspectWithinMs = 1_000;
+const maxInspected = 10_000;
+
+export interface ShardInspectorOptions {
+  readonly cells: readonly ServedCell[];
+  readonly log: Logger;
+  /** More servers than this are warned of: there is one connection to each. */
+  readonly maxConnections: number | undefined;
+}
+
+/** Asks every server that is connected about itself, once, and warns of settings of it that lose counters or time. */
+export class ShardInspector {
+  readonly #options: ShardInspectorOptions;
+  readonly #inspected = new Set<string>();
+  #warnedOfMany = false;
+
+  constructor(options: ShardInspectorOptions) {
+    this.#options = options;
+  }
+
+  /** `servers` are those of every shard that belongs to no cell. Ends early once `isStopped`. */
+  async inspectNew(
+    { shards }: Pick<RedisCounters["stats"], "shards">,
+    servers: RedisServers,
+    isStopped: () => boolean,
+  ): Promise<void> {
+    if (this.#inspected.size > maxInspected) this.#inspected.clear();
+    for (const { name, cell, connected } of shards) {
+      const key = `${cell ?? ""} ${name}`;
+      if (!connected || this.#inspected.has(key) || isStopped()) continue;
+      this.#inspected.add(key);
+      await this.#inspect(name, this.#options.cells.find((one) => one.name === cell)?.servers ?? servers);
+    }
+    this.#warnOfMany(shards.length);
+  }
+
+  async #inspect(shard: string, at: RedisServers): Promise<void> {
+    const { log } = this.#options;
+    const facts = await inspectServer(parseShardName(shard), at, inspectWithinMs);
+    if (facts === undefined) return;
+    log.debug({ shard, ...facts }, "a counter server told of itself");
+    for (const concern of concernsAbout(facts, at.kind))
+      log.warn({ shard, product: facts.product, concern }, "a counter server may surprise");
+  }
+
+  #warnOfMany(servers: number): void {
+    const { log, maxConnections: most } = this.#options;
+    if (most === undefined || servers <= most || this.#warnedOfMany) return;
+    this.#warnedOfMany = true;
+    log.warn(
+      { servers, most },
+      "there are more counter servers than REDIS_MAX_CONN, and a connection to each is needed",
+    );
+  }
+}
