@@ -10,13 +10,14 @@ import { HeldBytes } from "../held-bytes.ts";
 import type { Transport } from "../transport.ts";
 import { Turns } from "../turns.ts";
 import { type ClientError, maxHeaderBytes, maxHeaders } from "./client-errors.ts";
-import { followConnections } from "./connections.ts";
-import { errorResponse, renderError, renderErrorBody } from "./errors.ts";
+import { type Connections, followConnections } from "./connections.ts";
+import { errorResponse, renderError } from "./errors.ts";
 import type { HttpResponse, PathParameters } from "./exchange.ts";
 import { maxBodyBytes, parseJsonBody, parseTextBody } from "./json-body.ts";
 import { PathTable } from "./path-table.ts";
 import { type BodyType, readBody } from "./read-body.ts";
 import type { Route } from "./route.ts";
+import { answerUnrouted, unexpected, withoutHost } from "./unrouted.ts";
 import { writeResponse } from "./write-response.ts";
 
 /** Who asks, and what is told them beside any answer. */
@@ -71,59 +72,70 @@ interface Asked {
   besideAnswer: HttpResponse["headers"] | undefined;
 }
 
+/** A route, and what is the same for each of its requests. */
+interface Served<R> {
+  readonly route: R;
+  readonly spanName: string;
+  readonly besideAnswers: HttpResponse["headers"] | undefined;
+}
+
 /** HTTP/1.1 over a route table. Knows of bytes, headers and connections; handlers know of nothing else. */
 export async function createRouteServer<Context extends Service, R extends Route<Context, string>>(
   options: RouteServerOptions<Context, R>,
 ): Promise<Transport> {
-  const { protocol, routes, context, admit, headersOf } = options;
-  const { unreadMs = 30_000, headersWithinMs = 10_000, requestWithinMs = 30_000 } = options;
-  const { turns = new Turns(), held = new HeldBytes() } = options;
-  const server: Server & { httpAllowHalfOpen?: boolean } = createServer({
-    maxHeaderSize: maxHeaderBytes,
-    headersTimeout: headersWithinMs,
-    requestTimeout: requestWithinMs,
-    keepAliveTimeout: keepAliveMs,
-    connectionsCheckingInterval: Math.min(1_000, headersWithinMs),
-    // A missing Host is refused below, in our own words.
-    requireHostHeader: false,
-  });
-  server.maxHeadersCount = maxHeaders;
-  server.maxRequestsPerSocket = 1_000_000;
-  // A client that has sent everything still hears the answers.
-  server.httpAllowHalfOpen = true;
-  // While an answer is being sent; between requests `keepAliveTimeout` takes its place.
-  server.timeout = unreadMs;
+  return new RouteServer(options);
+}
 
-  const connections = followConnections(server, { protocol, answer, turns, held, unreadMs });
-  const take = (raw: IncomingMessage, response: ServerResponse): void => connections.take(raw, response);
-  server.on("request", take);
-  server.on("checkExpectation", take);
-  server.on("clientError", (error: ClientError, socket) => connections.fail(error, socket as Socket));
+/**
+ * The life of a request, whose answer is sent by whichever step has it:
+ *
+ *     answer ──found──► begin ──admitted──► (body read) ──► finish ──► handler ──► send
+ *        │ no such path or method   │ refused     │ too large, malformed  │ throws
+ *        └──────────────────────────┴─────────────┴───────────────────────┴──► send, or sendError
+ */
+class RouteServer<Context extends Service, R extends Route<Context, string>> implements Transport {
+  readonly #options: RouteServerOptions<Context, R>;
+  readonly #context: Context;
+  readonly #server: Server;
+  readonly #connections: Connections;
+  readonly #table = new PathTable<Served<R>>();
+  /** Headers of answers to what is no route. */
+  readonly #besideUnrouted: HttpResponse["headers"] | undefined;
 
-  function send(asked: Asked, answered: HttpResponse, close = false): void {
-    const { raw, response, besideAnswer, sinceMs, path, span } = asked;
-    const whole =
-      besideAnswer === undefined ? answered : { ...answered, headers: { ...besideAnswer, ...answered.headers } };
-    // Who keeps a connection to a server that is about to stop is told to open the next one elsewhere.
-    writeResponse(response, whole, close || connections.draining || !context.accepting());
-    connections.onSent(raw.socket);
-    const seconds = (performance.now() - sinceMs) / 1_000;
-    context.metrics.countHttpRequest(raw.method ?? "", path, whole.status, seconds);
-    span?.end({ status: whole.status, ...(whole.status === 500 && { error: "internal" }) });
+  constructor(options: RouteServerOptions<Context, R>) {
+    const { protocol, routes, context, headersOf } = options;
+    const { unreadMs = 30_000, turns = new Turns(), held = new HeldBytes() } = options;
+    this.#options = options;
+    this.#context = context;
+    this.#besideUnrouted = headersOf?.(undefined);
+    for (const route of routes) {
+      const served = { route, spanName: `${route.method} ${route.path}`, besideAnswers: headersOf?.(route) };
+      this.#table.add(route.path, methodsOf(route), served);
+    }
+    const server = createNodeServer(unreadMs, options);
+    this.#server = server;
+    const answer = (raw: IncomingMessage, response: ServerResponse): void => this.#answer(raw, response);
+    const connections = followConnections(server, { protocol, answer, turns, held, unreadMs });
+    this.#connections = connections;
+    const take = (raw: IncomingMessage, response: ServerResponse): void => connections.take(raw, response);
+    server.on("request", take);
+    server.on("checkExpectation", take);
+    server.on("clientError", (error: ClientError, socket) => connections.fail(error, socket as Socket));
+    // Node looks for slow requests from the moment that a server listens, which a door does for this one.
+    server.emit("listening");
   }
 
-  function sendError(error: unknown, asked: Asked): void {
-    const body = renderError(error);
-    // That counters are away is said once, by who looks after them, and what is shed is counted.
-    const foreseen = foreseenOutages.has(body.code);
-    if (body.status >= 500 && !foreseen) context.log.error({ err: error, route: asked.path }, "a request failed");
-    if (asked.response.headersSent) asked.response.destroy();
-    else send(asked, errorResponse(body, error instanceof RateLimited ? error.headers : undefined));
+  accept(socket: Socket): void {
+    this.#connections.accept(socket);
   }
 
-  const besideUnrouted = headersOf?.(undefined);
+  async drain(withinMs: number): Promise<number> {
+    const cut = await this.#connections.drain(withinMs);
+    this.#server.close();
+    return cut;
+  }
 
-  function answer(raw: IncomingMessage, response: ServerResponse): void {
+  #answer(raw: IncomingMessage, response: ServerResponse): void {
     const asked: Asked = {
       raw,
       response,
@@ -132,96 +144,120 @@ export async function createRouteServer<Context extends Service, R extends Route
       params: noParams,
       caller: unasked,
       span: undefined,
-      besideAnswer: besideUnrouted,
+      besideAnswer: this.#besideUnrouted,
     };
     try {
-      const found = table.find(raw.url ?? "");
-      const serve = found?.byMethod.get(raw.method ?? "");
-      if (found !== undefined && serve !== undefined) {
+      const found = this.#table.find(raw.url ?? "");
+      const served = found?.byMethod.get(raw.method ?? "");
+      if (found !== undefined && served !== undefined) {
         asked.params = found.params;
-        asked.path = serve.path;
+        asked.path = served.route.path;
       }
+      const { expect, host } = raw.headers;
       // Before any body is read: what is wrong with a body nobody asked for is of no interest.
-      if (raw.headers.expect !== undefined && !/100-continue/i.test(raw.headers.expect)) send(asked, unexpected, true);
-      else if (raw.headers.host === undefined && raw.httpVersion === "1.1") send(asked, withoutHost);
-      else if (serve === undefined) send(asked, answerUnrouted(found?.byMethod, routes));
-      else serve.begin(asked);
+      if (expect !== undefined && !/100-continue/i.test(expect)) this.#send(asked, unexpected, true);
+      else if (host === undefined && raw.httpVersion === "1.1") this.#send(asked, withoutHost);
+      else if (served === undefined) this.#send(asked, answerUnrouted(found?.byMethod, this.#options.routes));
+      else this.#begin(asked, served);
     } catch (error) {
-      sendError(error, asked);
+      this.#sendError(error, asked);
     }
   }
 
-  const table = new PathTable<{ readonly path: string; readonly begin: (asked: Asked) => void }>();
-  for (const route of routes) {
-    const { path, handle, bodies, bodyTypes, bodyAsText, maxBodyBytes: maxBytes = maxBodyBytes } = route;
-    const spanName = `${route.method} ${path}`;
-    const besideAnswers = headersOf?.(route);
-
-    function isText(type: BodyType): boolean {
-      return type === "yaml" || bodyAsText === true;
+  #begin(asked: Asked, served: Served<R>): void {
+    const { raw, params } = asked;
+    const { route, spanName, besideAnswers } = served;
+    const { tracing } = this.#context;
+    if (tracing !== undefined) asked.span = tracing.start(this.#options.protocol, spanName, carrierOf(raw.headers));
+    asked.besideAnswer = besideAnswers;
+    // Before the body is read: strangers are not listened to.
+    const { caller, headers } = this.#options.admit(raw, route, params);
+    asked.caller = caller;
+    if (headers !== undefined) asked.besideAnswer = { ...besideAnswers, ...headers };
+    if (route.bodies === undefined) {
+      this.#finish(asked, route, undefined, "json");
+      return;
     }
+    readBody(
+      raw,
+      route.maxBodyBytes ?? maxBodyBytes,
+      (read) => {
+        if (read.kind === "read") this.#finish(asked, route, read.body, read.type);
+        else this.#send(asked, errorResponse(read.error), read.close);
+      },
+      route.bodyTypes,
+    );
+  }
 
-    function finish(asked: Asked, buffer: Buffer | undefined, type: BodyType): void {
-      const { raw, caller, span, params } = asked;
-      try {
-        const request = {
-          url: raw.url ?? "",
-          params,
-          body: buffer === undefined || isText(type) ? undefined : parseJsonBody(buffer),
-          yaml: buffer === undefined || !isText(type) ? undefined : parseTextBody(buffer),
-          bodyBytes: buffer?.length ?? 0,
-          headers: raw.headers,
-          rawHeaders: raw.rawHeaders,
-          caller,
-          socket: raw.socket,
-        };
-        const traced = span === undefined ? context : { ...context, decide: span.around(context.decide) };
-        const answered = handle(request, traced);
-        // A body that nobody reads may never come, and what comes next would be taken for it.
-        const close = bodies === undefined && announcesBody(raw.headers);
-        if (!(answered instanceof Promise)) send(asked, answered, close);
-        else
-          answered.then((response) => send(asked, response, close)).catch((error: unknown) => sendError(error, asked));
-      } catch (error) {
-        sendError(error, asked);
-      }
-    }
-
-    function begin(asked: Asked): void {
-      const { raw, params } = asked;
-      if (context.tracing !== undefined) asked.span = context.tracing.start(protocol, spanName, carrierOf(raw.headers));
-      asked.besideAnswer = besideAnswers;
-      // Before the body is read: strangers are not listened to.
-      const { caller, headers } = admit(raw, route, params);
-      asked.caller = caller;
-      if (headers !== undefined) asked.besideAnswer = { ...besideAnswers, ...headers };
-      if (bodies === undefined) finish(asked, undefined, "json");
+  #finish(asked: Asked, route: R, buffer: Buffer | undefined, type: BodyType): void {
+    const { raw, caller, span, params } = asked;
+    const isText = type === "yaml" || route.bodyAsText === true;
+    try {
+      const request = {
+        url: raw.url ?? "",
+        params,
+        body: buffer === undefined || isText ? undefined : parseJsonBody(buffer),
+        yaml: buffer === undefined || !isText ? undefined : parseTextBody(buffer),
+        bodyBytes: buffer?.length ?? 0,
+        headers: raw.headers,
+        rawHeaders: raw.rawHeaders,
+        caller,
+        socket: raw.socket,
+      };
+      const context = this.#context;
+      const traced = span === undefined ? context : { ...context, decide: span.around(context.decide) };
+      const answered = route.handle(request, traced);
+      // A body that nobody reads may never come, and what comes next would be taken for it.
+      const close = route.bodies === undefined && announcesBody(raw.headers);
+      if (!(answered instanceof Promise)) this.#send(asked, answered, close);
       else
-        readBody(
-          raw,
-          maxBytes,
-          (read) => {
-            if (read.kind === "read") finish(asked, read.body, read.type);
-            else send(asked, errorResponse(read.error), read.close);
-          },
-          bodyTypes,
-        );
+        answered
+          .then((response) => this.#send(asked, response, close))
+          .catch((error: unknown) => this.#sendError(error, asked));
+    } catch (error) {
+      this.#sendError(error, asked);
     }
-
-    table.add(path, methodsOf(route), { path, begin });
   }
 
-  // Node looks for slow requests from the moment that a server listens, which a door does for this one.
-  server.emit("listening");
+  #send(asked: Asked, answered: HttpResponse, close = false): void {
+    const { raw, response, besideAnswer, sinceMs, path, span } = asked;
+    const whole =
+      besideAnswer === undefined ? answered : { ...answered, headers: { ...besideAnswer, ...answered.headers } };
+    // Who keeps a connection to a server that is about to stop is told to open the next one elsewhere.
+    writeResponse(response, whole, close || this.#connections.draining || !this.#context.accepting());
+    this.#connections.onSent(raw.socket);
+    const seconds = (performance.now() - sinceMs) / 1_000;
+    this.#context.metrics.countHttpRequest(raw.method ?? "", path, whole.status, seconds);
+    span?.end({ status: whole.status, ...(whole.status === 500 && { error: "internal" }) });
+  }
 
-  return {
-    accept: (socket: Socket) => connections.accept(socket),
-    async drain(withinMs: number): Promise<number> {
-      const cut = await connections.drain(withinMs);
-      server.close();
-      return cut;
-    },
-  };
+  #sendError(error: unknown, asked: Asked): void {
+    const body = renderError(error);
+    // That counters are away is said once, by what looks after them, and what is shed is counted.
+    const foreseen = foreseenOutages.has(body.code);
+    if (body.status >= 500 && !foreseen) this.#context.log.error({ err: error, route: asked.path }, "a request failed");
+    if (asked.response.headersSent) asked.response.destroy();
+    else this.#send(asked, errorResponse(body, error instanceof RateLimited ? error.headers : undefined));
+  }
+}
+
+function createNodeServer(unreadMs: number, { headersWithinMs = 10_000, requestWithinMs = 30_000 }: Patience): Server {
+  const server: Server & { httpAllowHalfOpen?: boolean } = createServer({
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: headersWithinMs,
+    requestTimeout: requestWithinMs,
+    keepAliveTimeout: keepAliveMs,
+    connectionsCheckingInterval: Math.min(1_000, headersWithinMs),
+    // A missing Host is refused by us, in our own words.
+    requireHostHeader: false,
+  });
+  server.maxHeadersCount = maxHeaders;
+  server.maxRequestsPerSocket = 1_000_000;
+  // A client that has sent everything still hears the answers.
+  server.httpAllowHalfOpen = true;
+  // While an answer is being sent; between requests `keepAliveTimeout` takes its place.
+  server.timeout = unreadMs;
+  return server;
 }
 
 const noParams: PathParameters = {};
@@ -234,31 +270,6 @@ function carrierOf({ traceparent, tracestate }: IncomingHttpHeaders): TraceCarri
 function announcesBody(headers: IncomingHttpHeaders): boolean {
   const { "content-length": length, "transfer-encoding": encoding } = headers;
   return encoding !== undefined || (length !== undefined && length !== "0");
-}
-
-const withoutHost: HttpResponse = errorResponse(
-  renderErrorBody(400, "invalid_request", "the header Host is missing, which every HTTP/1.1 request has"),
-);
-
-const unexpected: HttpResponse = errorResponse(
-  renderErrorBody(417, "invalid_request", "the only Expect that is understood is 100-continue"),
-);
-
-/** Most paths that are named to who asked for one that is not there. */
-const maxNamedPaths = 20;
-
-function answerUnrouted(
-  byMethod: ReadonlyMap<string, unknown> | undefined,
-  routes: readonly Pick<Route, "path">[],
-): HttpResponse {
-  if (byMethod === undefined) {
-    const paths = [...new Set(routes.map((route) => route.path))];
-    const there =
-      paths.length > maxNamedPaths ? "GET /openapi.json lists what there is" : `there is ${paths.join(", ")}`;
-    return errorResponse(renderErrorBody(404, "not_found", `there is nothing at this path; ${there}`));
-  }
-  const allow = [...byMethod.keys()].join(", ");
-  return errorResponse(renderErrorBody(405, "not_found", `this path answers ${allow} only`), { allow });
 }
 
 function methodsOf({ method, alsoMethods = [] }: Pick<Route, "method" | "alsoMethods">): readonly string[] {

@@ -1,0 +1,29 @@
+import { errorResponse, renderErrorBody } from "./errors.ts";
+import type { HttpResponse } from "./exchange.ts";
+import type { Route } from "./route.ts";
+
+export const withoutHost: HttpResponse = errorResponse(
+  renderErrorBody(400, "invalid_request", "the header Host is missing, which every HTTP/1.1 request has"),
+);
+
+export const unexpected: HttpResponse = errorResponse(
+  renderErrorBody(417, "invalid_request", "the only Expect that is understood is 100-continue"),
+);
+
+/** Most paths that are named in the answer to one that is not there. */
+const maxNamedPaths = 20;
+
+/** To a path that is not there, or to a method that it does not answer. */
+export function answerUnrouted(
+  byMethod: ReadonlyMap<string, unknown> | undefined,
+  routes: readonly Pick<Route, "path">[],
+): HttpResponse {
+  if (byMethod === undefined) {
+    const paths = [...new Set(routes.map((route) => route.path))];
+    const there =
+      paths.length > maxNamedPaths ? "GET /openapi.json lists what there is" : `there is ${paths.join(", ")}`;
+    return errorResponse(renderErrorBody(404, "not_found", `there is nothing at this path; ${there}`));
+  }
+  const allow = [...byMethod.keys()].join(", ");
+  return errorResponse(renderErrorBody(405, "not_found", `this path answers ${allow} only`), { allow });
+}
