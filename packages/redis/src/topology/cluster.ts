@@ -6,15 +6,14 @@ import {
   renderAddress,
 } from "../connect/redis-connection.ts";
 import { slotCount } from "../place/key-slot.ts";
+import { Looks, type LookTimes } from "./looks.ts";
 import type { Shard, Topology, TopologyListener } from "./topology.ts";
 import { within } from "./within.ts";
 
 /** How often a command follows slots to where they moved. */
 const mostRedirections = 5;
-/** After a look at the cluster, how long until the next one. */
-const lookEveryMs = 200;
-/** Slots move without anybody failing; so now and then somebody looks. */
-const lookAnywayMs = 30_000;
+/** Slots move without any server failing, so there is a look now and then anyway. */
+const lookTimes: LookTimes = { everyMs: 200, againMs: 400, anywayMs: 30_000 };
 const lookWithinMs = 1000;
 
 /**
@@ -33,12 +32,8 @@ class ClusterTopology implements Topology {
   readonly #seeds: readonly Address[];
   readonly #nodes = new Map<string, Node>();
   readonly #owners: (Node | undefined)[] = new Array(slotCount).fill(undefined);
-  #looking = false;
+  readonly #looks = new Looks(lookTimes, () => this.#look());
   #turn = 0;
-  #lookedMs = Number.NEGATIVE_INFINITY;
-  #again: NodeJS.Timeout | undefined;
-  #dueMs = 0;
-  #closed = false;
 
   constructor(seeds: readonly Address[], connect: Connect, listener: TopologyListener) {
     this.#connect = connect;
@@ -57,28 +52,13 @@ class ClusterTopology implements Topology {
   }
 
   suspect(): void {
-    if (this.#closed || this.#looking) return;
-    this.#schedule(Math.max(this.#lookedMs + lookEveryMs - performance.now(), 0));
+    this.#looks.soon();
   }
 
   close(): void {
-    this.#closed = true;
-    clearTimeout(this.#again);
+    this.#looks.close();
     for (const node of this.#nodes.values()) node.connection.close();
     this.#nodes.clear();
-  }
-
-  /** Unless somebody looks sooner anyway. */
-  #schedule(waitMs: number): void {
-    const dueMs = performance.now() + waitMs;
-    if (this.#again !== undefined && this.#dueMs <= dueMs) return;
-    clearTimeout(this.#again);
-    this.#dueMs = dueMs;
-    this.#again = setTimeout(() => {
-      this.#again = undefined;
-      void this.#look();
-    }, waitMs);
-    this.#again.unref();
   }
 
   #nodeAt(address: Address): Node {
@@ -114,7 +94,7 @@ class ClusterTopology implements Topology {
         return await node.connection.send(args);
       } catch (error) {
         const redirection = redirectionOf(error);
-        if (redirection === undefined || redirections >= mostRedirections || this.#closed) throw error;
+        if (redirection === undefined || redirections >= mostRedirections || this.#looks.closed) throw error;
         const unnamed = redirection.host === "" || redirection.host === "?";
         const address = unnamed ? { ...redirection, host: node.host } : redirection;
         node = this.#nodeAt({ kind: "tcp", host: address.host, port: address.port });
@@ -133,25 +113,17 @@ class ClusterTopology implements Topology {
    * Asks who holds what. The first answer that covers every slot is believed. A node that was cut off, or is being set up,
    * knows only part of it: then the others are asked as well, and the fullest answer counts.
    */
-  async #look(): Promise<void> {
-    if (this.#looking || this.#closed) return;
-    this.#looking = true;
-    try {
-      let fullest: readonly SlotRange[] = [];
-      for (const node of this.#askable()) {
-        const reply = await within(node.connection.send(["CLUSTER", "SLOTS"]), lookWithinMs).catch(() => undefined);
-        if (this.#closed) return;
-        const ranges = reply === undefined ? [] : parseSlots(reply, node.host);
-        if (slotsIn(ranges) > slotsIn(fullest)) fullest = ranges;
-        if (slotsIn(fullest) === slotCount) break;
-      }
-      this.#adopt(fullest);
-    } finally {
-      this.#looking = false;
-      this.#lookedMs = performance.now();
-      const whole = this.#owners.every((owner) => owner?.ready);
-      if (!this.#closed) this.#schedule(whole ? lookAnywayMs : 2 * lookEveryMs);
+  async #look(): Promise<boolean> {
+    let fullest: readonly SlotRange[] = [];
+    for (const node of this.#askable()) {
+      const reply = await within(node.connection.send(["CLUSTER", "SLOTS"]), lookWithinMs).catch(() => undefined);
+      if (this.#looks.closed) return false;
+      const ranges = reply === undefined ? [] : parseSlots(reply, node.host);
+      if (slotsIn(ranges) > slotsIn(fullest)) fullest = ranges;
+      if (slotsIn(fullest) === slotCount) break;
     }
+    this.#adopt(fullest);
+    return this.#owners.every((owner) => owner?.ready);
   }
 
   /** Those that are connected, beginning with another one each time. */

@@ -1,10 +1,9 @@
 import { type Address, type Connect, type RedisConnection, renderAddress } from "../connect/redis-connection.ts";
+import { Looks, type LookTimes } from "./looks.ts";
 import type { Shard, Topology, TopologyListener } from "./topology.ts";
 import { within } from "./within.ts";
 
-/** After a look at the Sentinels, how long until the next one: while something is wrong, and while all is well. */
-const lookEveryMs = 250;
-const lookAnywayMs = 5000;
+const lookTimes: LookTimes = { everyMs: 250, againMs: 250, anywayMs: 5_000 };
 const lookWithinMs = 1000;
 
 export interface SentinelOptions {
@@ -46,11 +45,7 @@ class SentinelTopology implements Topology {
   /** A server that was named, while it is found out what it is. */
   #candidate: RedisConnection | undefined;
   #toldOfSentinels = false;
-  #looking = false;
-  #lookedMs = Number.NEGATIVE_INFINITY;
-  #again: NodeJS.Timeout | undefined;
-  #dueMs = 0;
-  #closed = false;
+  readonly #looks = new Looks(lookTimes, () => this.#look());
 
   constructor(options: SentinelOptions, listener: TopologyListener) {
     this.#options = options;
@@ -82,52 +77,30 @@ class SentinelTopology implements Topology {
   }
 
   suspect(): void {
-    if (this.#closed || this.#looking) return;
-    this.#schedule(Math.max(this.#lookedMs + lookEveryMs - performance.now(), 0));
+    this.#looks.soon();
   }
 
   close(): void {
-    this.#closed = true;
-    clearTimeout(this.#again);
+    this.#looks.close();
     for (const { connection } of this.#sentinels) connection.close();
     this.#candidate?.close();
     this.#primary?.connection.close();
     this.#primary = undefined;
   }
 
-  /** Unless somebody looks sooner anyway. */
-  #schedule(waitMs: number): void {
-    const dueMs = performance.now() + waitMs;
-    if (this.#again !== undefined && this.#dueMs <= dueMs) return;
-    clearTimeout(this.#again);
-    this.#dueMs = dueMs;
-    this.#again = setTimeout(() => {
-      this.#again = undefined;
-      void this.#look();
-    }, waitMs);
-    this.#again.unref();
-  }
-
-  async #look(): Promise<void> {
-    if (this.#looking || this.#closed) return;
-    this.#looking = true;
-    let well = false;
-    try {
-      for (const one of this.#sentinels) {
-        if (!one.connection.ready) continue;
-        const address = await this.#ask(one);
-        if (this.#closed) return;
-        if (address === undefined) continue;
-        well = renderAddress(address) === this.#primary?.name ? await this.#isPrimary() : await this.#tryOut(address);
-        if (!well) continue;
-        this.#sentinels = [one, ...this.#sentinels.filter((other) => other !== one)];
-        return;
-      }
-    } finally {
-      this.#looking = false;
-      this.#lookedMs = performance.now();
-      if (!this.#closed) this.#schedule(well ? lookAnywayMs : lookEveryMs);
+  /** Whether a Sentinel names a server that calls itself primary. */
+  async #look(): Promise<boolean> {
+    for (const one of this.#sentinels) {
+      if (!one.connection.ready) continue;
+      const address = await this.#ask(one);
+      if (this.#looks.closed) return false;
+      if (address === undefined) continue;
+      const isKnown = renderAddress(address) === this.#primary?.name;
+      if (!(isKnown ? await this.#isPrimary() : await this.#tryOut(address))) continue;
+      this.#sentinels = [one, ...this.#sentinels.filter((other) => other !== one)];
+      return true;
     }
+    return false;
   }
 
   async #ask(one: Sentinel): Promise<Address | undefined> {
@@ -148,7 +121,7 @@ class SentinelTopology implements Topology {
   /** Once, when there is none left to ask. */
   #tellOfSentinels(): void {
     const problems = this.#sentinels.map(({ problem }) => problem);
-    if (this.#closed || this.#toldOfSentinels || problems.includes(undefined)) return;
+    if (this.#looks.closed || this.#toldOfSentinels || problems.includes(undefined)) return;
     this.#toldOfSentinels = true;
     const { masterName } = this.#options;
     const last = problems.at(-1);
@@ -168,7 +141,7 @@ class SentinelTopology implements Topology {
     this.#candidate = connection;
     const right = (await connected) && (await callsItselfPrimary(connection));
     this.#candidate = undefined;
-    if (this.#closed) return false;
+    if (this.#looks.closed) return false;
     if (!right) {
       connection.close();
       return false;
