@@ -1,10 +1,14 @@
-import { Worker } from "node:worker_threads";
-import { type ErrorCode, type Problem, SluiceError } from "sluice";
+import type { Worker } from "node:worker_threads";
+import { SluiceError } from "sluice";
+import { type JobAnswer, jobResult, startThread } from "../../job-thread.ts";
 import type { AsideInput, AsideJobs, AsideResult } from "./aside-jobs.ts";
 
 /**
- * Does work in another thread that a request may make arbitrarily long, so that decisions never wait for it. There is one thread,
- * which is started by the first job and ended after a while without any. Jobs run one after the other.
+ * Does work in another thread that a request may make arbitrarily long, so that decisions never wait for it. There is one thread, and
+ * jobs run in it one after the other:
+ *
+ *     no thread ──first job──► running ◄──► idle ──after a while, closed──► no thread
+ *                                 └── took too long, or too much memory: the job is refused ──► no thread
  */
 export interface Aside {
   /**
@@ -33,16 +37,6 @@ export interface AsideOrder {
   readonly input: unknown;
 }
 
-/** What it answers. Errors lose their class between threads, so they travel as plain data. */
-export type AsideAnswer =
-  | { readonly kind: "done"; readonly result: unknown }
-  | {
-      readonly kind: "refused";
-      readonly code: ErrorCode;
-      readonly message: string;
-      readonly problems: readonly Problem[];
-    };
-
 interface Waiting {
   readonly order: AsideOrder;
   readonly who: string;
@@ -59,14 +53,8 @@ export function createAside(options: AsideOptions = {}): Aside {
   let closed = false;
 
   function startWorker(): Worker {
-    // From source the worker is TypeScript as well, and finds the other packages' sources.
-    const fromSource = import.meta.url.endsWith(".ts");
-    const started = new Worker(new URL(`aside-worker.${fromSource ? "ts" : "js"}`, import.meta.url), {
-      execArgv: fromSource ? ["--conditions=source"] : [],
-      resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb },
-    });
-    started.unref();
-    started.on("message", (answer: AsideAnswer) => {
+    const started = startThread({ module: "aside-worker", beside: import.meta.url, maxMemoryMb });
+    started.on("message", (answer: JobAnswer<unknown>) => {
       if (started === worker) finish(answer);
     });
     started.on("error", (error: NodeJS.ErrnoException) => {
@@ -104,10 +92,13 @@ export function createAside(options: AsideOptions = {}): Aside {
     void ended?.terminate();
   }
 
-  function finish(answer: AsideAnswer): void {
+  function finish(answer: JobAnswer<unknown>): void {
     const job = jobs.shift();
-    if (answer.kind === "done") job?.resolve(answer.result);
-    else job?.reject(new SluiceError(answer.code, answer.message, answer.problems));
+    try {
+      job?.resolve(jobResult(answer));
+    } catch (error) {
+      job?.reject(error as Error);
+    }
     runNext();
   }
 

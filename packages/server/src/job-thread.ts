@@ -1,0 +1,51 @@
+import { Worker } from "node:worker_threads";
+import { type ErrorCode, type Problem, SluiceError } from "sluice";
+
+/** What a job in another thread comes to. Errors lose their class between threads, so they travel as plain data. */
+export type JobAnswer<Result> =
+  | { readonly kind: "done"; readonly result: Result }
+  | {
+      readonly kind: "refused";
+      readonly code: ErrorCode;
+      readonly message: string;
+      readonly problems: readonly Problem[];
+    };
+
+export interface ThreadOptions {
+  /** The module, without its extension, and the URL of one beside it. */
+  readonly module: string;
+  readonly beside: string;
+  /** What the thread is given from the start. */
+  readonly input?: unknown;
+  /** Beyond this the thread ends with `ERR_WORKER_OUT_OF_MEMORY`. Absent: as Node has it. */
+  readonly maxMemoryMb?: number;
+}
+
+/** Starts a thread that does not keep the process alive. */
+export function startThread({ module, beside, input, maxMemoryMb }: ThreadOptions): Worker {
+  // From source the thread's module is TypeScript as well, and finds the other packages' sources.
+  const fromSource = beside.endsWith(".ts");
+  const worker = new Worker(new URL(`${module}.${fromSource ? "ts" : "js"}`, beside), {
+    workerData: input,
+    execArgv: fromSource ? ["--conditions=source"] : [],
+    ...(maxMemoryMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb } }),
+  });
+  worker.unref();
+  return worker;
+}
+
+/** In the thread: the answer to send. What is wrong with the input is an answer; any other error ends the thread. */
+export function answerJob<Result>(work: () => Result): JobAnswer<Result> {
+  try {
+    return { kind: "done", result: work() };
+  } catch (error) {
+    if (!(error instanceof SluiceError)) throw error;
+    return { kind: "refused", code: error.code, message: error.message, problems: error.problems };
+  }
+}
+
+/** Outside: what the job came to. Throws a `SluiceError` where it was refused. */
+export function jobResult<Result>(answer: JobAnswer<Result>): Result {
+  if (answer.kind === "done") return answer.result;
+  throw new SluiceError(answer.code, answer.message, answer.problems);
+}
