@@ -1,6 +1,7 @@
 import type { PolicyStore } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Logger } from "../../observe/telemetry/logger.ts";
+import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
 import { SettingError } from "../../settings/parse-settings.ts";
 import { readSettingFile } from "../../settings/read-setting-file.ts";
 import type { Settings } from "../../settings/settings.ts";
@@ -35,10 +36,14 @@ export async function seedStore(
     );
   } catch (error) {
     if (error instanceof SluiceError && error.code === "version_conflict") return;
-    if (isStoreAway(error) || (error instanceof SluiceError && error.problems.length > 0)) throw error;
-    throw new SettingError(
-      ["seed"],
-      `${settings.seed} cannot be taken up: ${error instanceof Error ? error.message : error}`,
-    );
+    if (isStoreAway(error)) throw error;
+    const file = settings.seed;
+    const problems = error instanceof SluiceError ? error.problems : [];
+    const list = problems.map((problem) => {
+      const place = problem.place && { ...problem.place, file };
+      return `\n  ${renderPolicyProblem({ ...problem, ...(place && { place }) })}`;
+    });
+    const why = list.length > 0 ? list.join("") : ` ${error instanceof Error ? error.message : error}`;
+    throw new SettingError(["seed"], `${file} cannot be used:${why}`);
   }
 }
