@@ -1,6 +1,7 @@
 export { type CallLater, type Clock, ManualClock, systemClock } from "./clock.ts";
 export type * from "./counters/counter-store.ts";
 export { MemoryCounters, type MemoryCountersOptions, type MemoryCountersStats } from "./counters/memory-counters.ts";
+export type { OneOutcome } from "./counters/single-takes.ts";
 export { StoreUnavailable, type StoreUnavailableReason } from "./counters/store-unavailable.ts";
 export { createLimiter } from "./create-limiter.ts";
 export type * from "./decision/decision.ts";
@@ -29,7 +30,8 @@ export {
   type HotKeyTotals,
   type TopOptions,
 } from "./hot-keys/hot-keys.ts";
-export { LeasedCounters, type LeasedCountersOptions, type LeasedCountersStats } from "./leases/leased-counters.ts";
+export { LeasedCounters, type LeasedCountersStats } from "./leases/leased-counters.ts";
+export type { LeasedCountersOptions } from "./leases/leased-counters-options.ts";
 export {
   type LimitCheckOptions,
   type LimitOptions,

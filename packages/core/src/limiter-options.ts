@@ -8,6 +8,7 @@ import {
   type OptionForms,
   withMethods,
 } from "./check-options.ts";
+import { SluiceError } from "./errors.ts";
 import type { LimiterOptions } from "./limiter.ts";
 
 export const someCounters: OptionForm = withMethods(
@@ -51,4 +52,10 @@ const foreign = {
 /** Refuses what is not an option of `createLimiter`: without policies, everything would be decided by the default policy. */
 export function checkLimiterOptions(options: LimiterOptions): void {
   checkOptions(options, forms, { name: "createLimiter", code: "invalid_policies", foreign });
+}
+
+export function checkPrefixBits(bits: number): number {
+  if (Number.isInteger(bits) && bits >= 1 && bits <= 128) return bits;
+  const message = `must be a whole number from 1 to 128, not ${bits}`;
+  throw new SluiceError("invalid_request", `ipv6PrefixBits ${message}`, [{ path: ["ipv6PrefixBits"], message }]);
 }

@@ -34,9 +34,18 @@ export {
 export { checkLeaseAsk } from "./counters/check-lease-ask.ts";
 export { isRecorded } from "./counters/counter-store.ts";
 export { idempotencyConflict } from "./counters/idempotency-conflict.ts";
-export { createOneOutcome, wholeAnswer } from "./counters/one-outcome.ts";
+export {
+  createOneOutcome,
+  findSingleTakes,
+  type OneOutcome,
+  type SingleTakes,
+  singleTakesFrom,
+  type TakeCallback,
+  wholeAnswer,
+} from "./counters/single-takes.ts";
 export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
 export { outageRetryMs } from "./decision/retry-after.ts";
 export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
 export { Lease, type LeaseTimes } from "./leases/lease.ts";
 export { listThatWaits } from "./list-that-waits.ts";
+export { defaultDeadlineMs, defaultIdTtlMs } from "./policy/bounds.ts";

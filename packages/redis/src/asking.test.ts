@@ -8,7 +8,8 @@ import {
 } from "@sluice/test-servers";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
+import { RedisCounters } from "./redis-counters.ts";
+import type { RedisCountersOptions } from "./redis-counters-options.ts";
 import type { RedisEvent } from "./site.ts";
 
 /** How questions find their servers, and whom failures are blamed on. */

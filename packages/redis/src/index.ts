@@ -20,5 +20,6 @@ export { serversFromNodeRedis } from "./connect/servers-from-node-redis.ts";
 export type { Cell } from "./place/cells.ts";
 export { type RedisSource, redis } from "./redis.ts";
 export { openRedisChannel, type RedisChannel, type RedisChannelListener } from "./redis-channel.ts";
-export { RedisCounters, type RedisCountersOptions, type RedisCountersStats } from "./redis-counters.ts";
+export { RedisCounters, type RedisCountersStats } from "./redis-counters.ts";
+export type { RedisCountersOptions } from "./redis-counters-options.ts";
 export type { RedisEvent, ShardStatus } from "./site.ts";

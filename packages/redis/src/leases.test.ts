@@ -14,7 +14,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { ledgerKey } from "./ask/encode-lease.ts";
 import { codeOf } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
-import { RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
+import { RedisCounters } from "./redis-counters.ts";
+import type { RedisCountersOptions } from "./redis-counters-options.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
 
 /** What leases leave on servers, and what becomes of them there. The rules are in the contract of `sluice/testing`. */

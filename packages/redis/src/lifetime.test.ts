@@ -2,7 +2,8 @@ import { createFaultyProxy, startServer, type TestServer } from "@sluice/test-se
 import { SluiceError, StoreUnavailable } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
+import { RedisCounters } from "./redis-counters.ts";
+import type { RedisCountersOptions } from "./redis-counters-options.ts";
 
 /** Servers hear of the end of a connection in their own time. */
 const soon = { timeout: 30_000 };

@@ -3,7 +3,8 @@ import { limit } from "sluice";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { OutageWarnings } from "./outage-warnings.ts";
 import { redis } from "./redis.ts";
-import type { RedisCounters, RedisCountersOptions } from "./redis-counters.ts";
+import type { RedisCounters } from "./redis-counters.ts";
+import type { RedisCountersOptions } from "./redis-counters-options.ts";
 import type { RedisEvent } from "./site.ts";
 
 const soon = { timeout: 30_000, interval: 20 };

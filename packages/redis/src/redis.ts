@@ -5,7 +5,8 @@ import type { NodeRedisClient } from "./connect/node-redis-connection.ts";
 import type { RedisServers } from "./connect/redis-servers.ts";
 import { serversFromIoredis } from "./connect/servers-from-ioredis.ts";
 import { serversFromNodeRedis } from "./connect/servers-from-node-redis.ts";
-import { optionForms, RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
+import { RedisCounters } from "./redis-counters.ts";
+import { optionForms, type RedisCountersOptions } from "./redis-counters-options.ts";
 
 /** Where the servers are: their address, everything there is to say of them, or a client that the app has. */
 export type RedisSource = string | RedisServers | IoredisClient | IoredisCluster | NodeRedisClient;

@@ -1,7 +1,8 @@
 import { createFaultyProxy, type FaultyProxy, startServer, type TestServer } from "@sluice/test-servers";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { RedisCounters, type RedisCountersOptions } from "./redis-counters.ts";
+import { RedisCounters } from "./redis-counters.ts";
+import type { RedisCountersOptions } from "./redis-counters-options.ts";
 import type { ShardStatus } from "./site.ts";
 
 const limit = compileTestLimit({ algorithm: "fixed_window", windows: [windowOf(1e6, 365 * 24 * 3_600_000)] });

@@ -1,6 +1,4 @@
-import type { ArrivalTake } from "../algorithms/arrival.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
-import type { CheckRequest } from "../request/check-request.ts";
 
 /** One limit of one request: which windows, for whom, how much. */
 export interface ResolvedLimit {
@@ -136,19 +134,6 @@ export interface CounterStore {
   readonly leases?: boolean | undefined;
   /** Whether this store reports its outages, by a warning or to a listener, so that callers need not. Absent: false. */
   readonly reportsOutages?: boolean | undefined;
-  /**
-   * `take` for the commonest request, one limit with one window of arrival times and nothing asked beside, without the lists that
-   * several need. What is answered at once is one object used again and again, good until the next call. What is answered later
-   * is made into something by `asker`, in the moment it comes.
-   */
-  takeOne?<T>(
-    limit: CompiledLimit,
-    windows: readonly CompiledWindow[],
-    subject: string,
-    cost: number,
-    request: CheckRequest,
-    asker: OneAsker<T>,
-  ): Readonly<OneOutcome> | Promise<T>;
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer>;
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer | Promise<TakeAnswer>;
   give(receipt: Receipt): boolean | Promise<boolean>;
@@ -159,19 +144,6 @@ export interface CounterStore {
   forget?(limits: readonly ResolvedLimit[]): void;
   read(limit: ResolvedLimit): readonly WindowReading[] | Promise<readonly WindowReading[]>;
   close(): void | Promise<void>;
-}
-
-/** The outcome of a take of one window, with the moment it was decided at. */
-export interface OneOutcome extends ArrivalTake {
-  window: CompiledWindow;
-  atMs: number;
-}
-
-/** Makes something of the answer to `takeOne` where it comes later, without a promise between. What it throws its caller gets. */
-export interface OneAsker<T> {
-  /** `outcome` is used again and again: good until this returns. */
-  decide(limit: CompiledLimit, subject: string, cost: number, outcome: Readonly<OneOutcome>): T;
-  fail(request: CheckRequest, error: unknown): T;
 }
 
 /** What a node asks of the centre, for a set of limits of one subject each. */

@@ -2,6 +2,7 @@ import { aClock, anObject, checkOptions, numberFrom, type OptionForms } from "..
 import { type Clock, systemClock } from "../clock.ts";
 import type { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
+import { defaultIdTtlMs } from "../policy/bounds.ts";
 import { allowanceOf, epochOf, isLeasable } from "./allowance.ts";
 import { checkLeaseAsk } from "./check-lease-ask.ts";
 import { CounterOwners } from "./counter-owners.ts";
@@ -10,7 +11,6 @@ import type {
   LeaseAnswer,
   LeaseAsk,
   LimitRecord,
-  OneOutcome,
   PeekOptions,
   Receipt,
   ResolvedLimit,
@@ -26,8 +26,8 @@ import { type Hash64, hashText } from "./hash.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
 import { LeaseLedgers } from "./lease-ledgers.ts";
 import { LimitRecords } from "./limit-records.ts";
-import { createOneOutcome } from "./one-outcome.ts";
 import { Receipts, type TakenWindow } from "./receipts.ts";
+import { createOneOutcome, type OneOutcome, type SingleTakes } from "./single-takes.ts";
 import { SteadyClock } from "./steady-clock.ts";
 import { StoreUnavailable } from "./store-unavailable.ts";
 import { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./take-plan.ts";
@@ -68,8 +68,6 @@ export interface MemoryCountersStats {
   readonly receipts: number;
 }
 
-const defaultIdTtlMs = 10 * 60 * 1000;
-
 /**
  * Counters in this process's memory: the default store. Idle counters are forgotten, and since an idle counter means
  * the same as an absent one nothing is lost by it. When the store is full, idle counters go first; if none is found, a counter
@@ -77,7 +75,7 @@ const defaultIdTtlMs = 10 * 60 * 1000;
  * its time, so a flood of new ones does not set it free. If there is nothing else to forget, the new subject is decided as
  * if it were counted, but is not, or denied if its policy fails `closed`. Both kinds of loss are counted.
  */
-export class MemoryCounters implements CentralCounters {
+export class MemoryCounters implements CentralCounters, SingleTakes {
   readonly local = true;
   readonly #clock: SteadyClock;
   readonly #budget: CounterBudget;

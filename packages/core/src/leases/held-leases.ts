@@ -1,8 +1,10 @@
 import type { CallLater, Clock } from "../clock.ts";
 import { allowanceOf, isLeasable, leastAllowanceOf } from "../counters/allowance.ts";
-import type { CentralCounters, LeaseAnswer, LeaseAsk, ResolvedLimit } from "../counters/counter-store.ts";
+import type { CentralCounters, LeaseAnswer, LeaseAsk, LimitOutcome, ResolvedLimit } from "../counters/counter-store.ts";
+import { createOneOutcome, type OneOutcome } from "../counters/single-takes.ts";
 import { StoreUnavailable } from "../counters/store-unavailable.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
+import { outcomeFrom } from "./central-take.ts";
 import { Heat } from "./heat.ts";
 import { Lease, type LeaseTimes } from "./lease.ts";
 import { LeaseTable } from "./lease-table.ts";
@@ -47,6 +49,7 @@ export class HeldLeases {
   readonly #counts = { fetches: 0, refused: 0, failed: 0, granted: 0, returned: 0, lost: 0 };
   #leasing: boolean;
   #aheadMs = 0;
+  #one: OneOutcome | undefined;
   #cancelSweep: (() => void) | undefined;
   #sweepPart = 0;
   /** What this round of the sweep has seen so far, and what the last one has. */
@@ -94,6 +97,21 @@ export class HeldLeases {
 
   find(lo: number, hi: number): LeasedCounter | undefined {
     return this.#table.size === 0 ? undefined : this.#table.find(lo, hi);
+  }
+
+  /** How a counter stands as far as this node knows: as the centre said last, by now, and what is in hand on top. */
+  describe(leased: LeasedCounter, cost: number, nowMs: number): LimitOutcome {
+    const outcome = outcomeFrom(this.describeOne(leased, cost, nowMs));
+    const remaining = leased.leastLeft(outcome.remaining);
+    return remaining === outcome.remaining ? outcome : { ...outcome, remaining };
+  }
+
+  /** The same for a counter of one window; good until the next call. */
+  describeOne(leased: LeasedCounter, cost: number, nowMs: number): Readonly<OneOutcome> {
+    this.#one ??= createOneOutcome(leased.window);
+    leased.describe(cost, nowMs, this.#one);
+    this.#one.atMs = nowMs + this.#aheadMs;
+    return this.#one;
   }
 
   /** Begins a lease where it is worth its calls, or a policy asks for it. */

@@ -1,6 +1,7 @@
 import { moreArrivesMs, queuePosition } from "../algorithms/arrival.ts";
 import { allowanceOf, isLeasable } from "../counters/allowance.ts";
-import type { LeaseAnswer, OneOutcome, ResolvedLimit } from "../counters/counter-store.ts";
+import type { LeaseAnswer, ResolvedLimit } from "../counters/counter-store.ts";
+import type { OneOutcome } from "../counters/single-takes.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import type { Lease } from "./lease.ts";
 

@@ -1,19 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { type CallLater, ManualClock } from "../clock.ts";
-import type {
-  CentralCounters,
-  LeaseAnswer,
-  LeaseAsk,
-  OneOutcome,
-  ResolvedLimit,
-  TakeAnswer,
-} from "../counters/counter-store.ts";
+import type { CentralCounters, LeaseAnswer, LeaseAsk, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
 import { MemoryCounters } from "../counters/memory-counters.ts";
+import type { OneOutcome } from "../counters/single-takes.ts";
 import { StoreUnavailable } from "../counters/store-unavailable.ts";
 import { createLimiter } from "../create-limiter.ts";
 import type { Algorithm } from "../policy/policy.ts";
 import { compileTestLimit, conversationStartMs, resolvedLimit, type TestLimit, windowOf } from "../testing/index.ts";
-import { LeasedCounters, type LeasedCountersOptions } from "./leased-counters.ts";
+import { LeasedCounters } from "./leased-counters.ts";
+import type { LeasedCountersOptions } from "./leased-counters-options.ts";
 
 /** A centre that can be away, and counts what it is asked. */
 class Centre extends MemoryCounters {

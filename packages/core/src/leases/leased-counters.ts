@@ -1,21 +1,9 @@
-import {
-  aClock,
-  aFunction,
-  anObject,
-  checkOptions,
-  numberFrom,
-  type OptionForms,
-  trueOrFalse,
-} from "../check-options.ts";
-import { type CallLater, type Clock, callLater, systemClock } from "../clock.ts";
+import { type Clock, callLater, systemClock } from "../clock.ts";
 import { isLeasable } from "../counters/allowance.ts";
 import type {
   CentralCounters,
   LeaseAnswer,
   LeaseAsk,
-  LimitOutcome,
-  OneAsker,
-  OneOutcome,
   PeekOptions,
   Receipt,
   ResolvedLimit,
@@ -26,59 +14,17 @@ import type {
 import { ExpiringMap } from "../counters/expiring-map.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
 import { idempotencyConflict } from "../counters/idempotency-conflict.ts";
-import { createOneOutcome } from "../counters/one-outcome.ts";
+import { type OneOutcome, type SingleTakes, singleTakesFrom, type TakeCallback } from "../counters/single-takes.ts";
 import { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
+import { defaultIdTtlMs } from "../policy/bounds.ts";
 import type { CheckRequest } from "../request/check-request.ts";
-import { checkAtLeastZero, checkLeaseTimes } from "./check-lease-times.ts";
+import { CentralDenials, CentralTake } from "./central-take.ts";
 import { HeldLeases, type HeldLeasesStats } from "./held-leases.ts";
 import { isAlike, type LeasedCounter } from "./leased-counter.ts";
-import { type LocalDenial, LocalDenials } from "./local-denials.ts";
-
-export interface LeasedCountersOptions {
-  /** False: everything is decided at the centre, and hot keys are only watched. */
-  readonly leasing?: boolean | undefined;
-  /** A lease is sized to last so long at the rate it is spent at. Absent: 10 000. */
-  readonly refreshMs?: number | undefined;
-  /** How long after it was asked for a lease is renewed, or given back. Absent: 20 000. */
-  readonly leaseMs?: number | undefined;
-  /** How much longer what is in hand may be spent while the centre does not answer. Absent: 60 000. */
-  readonly staleMs?: number | undefined;
-  /**
-   * From so many decisions per second on a counter is leased, but never from fewer than seven in the time of a lease, which would not pay for
-   * its call. Absent: 0.35.
-   */
-  readonly hotPerSecond?: number | undefined;
-  /** Down to so few it stays so. Absent: a quarter of that. */
-  readonly coolPerSecond?: number | undefined;
-  /** How many counters are leased at most, half a kilobyte each; the nearer to that, the hotter they have to be. Absent: 200 000. */
-  readonly maxLeases?: number | undefined;
-  /** How long a denial of the centre's is repeated here at most. Absent: 1 000; 0: every denial is the centre's own. */
-  readonly maxDenialMs?: number | undefined;
-  /** How many request ids are remembered at most. Absent: 100 000. */
-  readonly maxIds?: number | undefined;
-  /** Hears of every decision. Absent: one of its own. */
-  readonly hotKeys?: HotKeys | undefined;
-  readonly clock?: Clock | undefined;
-  /** For tests: how it is called later. */
-  readonly callLater?: CallLater | undefined;
-}
-
-/** Times and numbers are checked together, below. */
-const optionForms: OptionForms<LeasedCountersOptions> = {
-  leasing: trueOrFalse,
-  refreshMs: undefined,
-  leaseMs: undefined,
-  staleMs: undefined,
-  hotPerSecond: undefined,
-  coolPerSecond: numberFrom(0),
-  maxLeases: undefined,
-  maxDenialMs: numberFrom(0),
-  maxIds: numberFrom(0),
-  hotKeys: anObject,
-  clock: aClock,
-  callLater: aFunction,
-};
+import { type LeasedCountersOptions, parseLeasingOptions } from "./leased-counters-options.ts";
+import { LocalDenials } from "./local-denials.ts";
+import { Reservation } from "./reservation.ts";
 
 export interface LeasedCountersStats extends HeldLeasesStats {
   /** Decisions by what was in hand, by denials that were repeated, and by the centre. */
@@ -89,15 +35,7 @@ export interface LeasedCountersStats extends HeldLeasesStats {
   readonly spent: number;
 }
 
-const defaultIdTtlMs = 10 * 60 * 1000;
 const drainWithinMs = 2000;
-
-/** A leased counter that something is set aside of for one request. */
-interface Reserved {
-  readonly index: number;
-  readonly leased: LeasedCounter;
-  readonly era: number;
-}
 
 /** An id whose request was decided here; or, where there is no answer, at the centre, which remembers it. What it is bound to is hashed. */
 interface KnownId {
@@ -113,40 +51,30 @@ interface KnownId {
  *
  * Nothing runs before the first lease, and two timers at most while there are any.
  */
-export class LeasedCounters implements CentralCounters {
+export class LeasedCounters implements CentralCounters, SingleTakes {
   readonly local = false;
   readonly hotKeys: HotKeys;
   readonly #centre: CentralCounters;
+  readonly #centralTakes: SingleTakes;
   readonly #clock: Clock;
   readonly #held: HeldLeases;
   readonly #denials: LocalDenials;
+  readonly #centralDenials: CentralDenials;
   readonly #ids: ExpiringMap<KnownId>;
   readonly #hash: Hash64 = { lo: 0, hi: 0 };
   readonly #counts = { local: 0, denials: 0, central: 0, spent: 0 };
-  #one: OneOutcome | undefined;
 
   constructor(centre: CentralCounters, options: LeasedCountersOptions = {}) {
-    checkOptions(options, optionForms, { name: "LeasedCounters", code: "invalid_request" });
-    const { leasing = true, hotPerSecond = 0.35, refreshMs = 10_000, leaseMs = 20_000, staleMs = 60_000 } = options;
-    const { maxLeases = 200_000 } = options;
-    const times = { refreshMs, leaseMs, staleMs };
-    checkLeaseTimes(times);
-    checkAtLeastZero("hotPerSecond", hotPerSecond);
-    checkAtLeastZero("maxLeases", maxLeases);
+    const leasing = parseLeasingOptions(options);
+    const clock = options.clock ?? systemClock;
     this.#centre = centre;
-    this.#clock = options.clock ?? systemClock;
-    this.#held = new HeldLeases(centre, {
-      leasing,
-      times,
-      hotPerSecond,
-      coolPerSecond: options.coolPerSecond,
-      maxLeases,
-      clock: this.#clock,
-      callLater: options.callLater ?? callLater,
-    });
-    this.#denials = new LocalDenials(leasing ? (options.maxDenialMs ?? 1000) : 0);
+    this.#centralTakes = singleTakesFrom(centre);
+    this.#clock = clock;
+    this.#held = new HeldLeases(centre, { ...leasing, clock, callLater: options.callLater ?? callLater });
+    this.#denials = new LocalDenials(leasing.leasing ? (options.maxDenialMs ?? 1000) : 0);
     this.#ids = new ExpiringMap(options.maxIds ?? 100_000);
-    this.hotKeys = options.hotKeys ?? new HotKeys({ clock: this.#clock });
+    this.hotKeys = options.hotKeys ?? new HotKeys({ clock });
+    this.#centralDenials = new CentralDenials(this.hotKeys, this.#denials);
   }
 
   get reportsOutages(): boolean {
@@ -167,7 +95,7 @@ export class LeasedCounters implements CentralCounters {
     subject: string,
     cost: number,
     request: CheckRequest,
-    asker: OneAsker<T>,
+    callback: TakeCallback<T>,
   ): Readonly<OneOutcome> | Promise<T> {
     this.#hashCounter(limit, subject);
     const { lo, hi } = this.#hash;
@@ -180,7 +108,7 @@ export class LeasedCounters implements CentralCounters {
       if (isSpent) {
         this.#counts.local += 1;
         this.#counts.spent += cost;
-        return this.#spentOne(leased, cost, nowMs);
+        return this.#held.describeOne(leased, cost, nowMs);
       }
     }
     if (!this.#denials.isEmpty(nowMs)) {
@@ -191,45 +119,12 @@ export class LeasedCounters implements CentralCounters {
         return { ...denial.outcome, atMs: denial.atMs };
       }
     }
-    const asked: ResolvedLimit = { limit, windows, subject, cost, group: 0 };
+    const asked = new CentralTake(limit, windows, subject, cost, lo, hi, nowMs, this.#centralDenials, callback);
     if (leased === undefined || leased.gone) this.#held.leaseIfHot(asked, lo, hi, nowMs);
     this.#counts.central += 1;
-    return this.#askCentre(asked, request, asker, lo, hi, nowMs);
-  }
-
-  /** `lo` and `hi` name the counter, and `nowMs` is when it was asked for. */
-  #askCentre<T>(
-    asked: ResolvedLimit,
-    request: CheckRequest,
-    asker: OneAsker<T>,
-    lo: number,
-    hi: number,
-    nowMs: number,
-  ): Readonly<OneOutcome> | Promise<T> {
-    const note = (outcome: Readonly<OneOutcome>): void => {
-      if (outcome.fits !== "now") this.#noteDenial(lo, hi, asked, outcomeOf(outcome), nowMs, outcome.atMs);
-    };
-    const { limit, windows, subject, cost } = asked;
-    if (this.#centre.takeOne !== undefined) {
-      const answer = this.#centre.takeOne(limit, windows, subject, cost, request, {
-        decide: (_limit, _subject, _cost, outcome) => {
-          note(outcome);
-          return asker.decide(limit, subject, cost, outcome);
-        },
-        fail: (_request, error) => asker.fail(request, error),
-      });
-      if (!(answer instanceof Promise)) note(answer);
-      return answer;
-    }
-    const { deadlineMs } = request;
-    const answer = this.#centre.take([asked], deadlineMs === undefined ? undefined : { deadlineMs });
-    const decide = ({ outcomes, atMs }: TakeAnswer): T => {
-      const outcome = { ...outcomes[0]!, atMs };
-      note(outcome);
-      return asker.decide(limit, subject, cost, outcome);
-    };
-    if (!(answer instanceof Promise)) return Promise.resolve(decide(answer));
-    return answer.then(decide, (error: unknown) => asker.fail(request, error));
+    const answer = this.#centralTakes.takeOne(limit, windows, subject, cost, request, asked);
+    if (!(answer instanceof Promise)) asked.noteDenial(answer);
+    return answer;
   }
 
   take(limits: readonly ResolvedLimit[], options?: TakeOptions): TakeAnswer | Promise<TakeAnswer> {
@@ -237,18 +132,17 @@ export class LeasedCounters implements CentralCounters {
     if (options?.id !== undefined) return this.#takeWithId(limits, options, options.id);
     if (options?.receipt === true || isAnyRecorded(limits, options)) return this.#takeAtCentre(limits, options, true);
     const nowMs = this.#clock.nowMs();
-    const { reserved, rest, due, denied } = this.#reserve(limits, nowMs, options?.details === true);
-    const isLocal = rest.length === 0;
-    if (isLocal || denied !== undefined) this.#settleAll(reserved, limits, () => isLocal);
-    // Not before, so that the centre is told what was spent.
-    this.#fetchAll(due, nowMs);
+    const reservation = this.#reserve(limits, nowMs, options?.details === true);
+    const { isWhole, denied, rest } = reservation;
+    if (isWhole || denied !== undefined) this.#settle(reservation, () => isWhole);
+    reservation.fetchDue(nowMs);
     if (denied !== undefined) {
       this.#counts.denials += 1;
-      return this.#deniedHere(limits, reserved, denied, nowMs);
+      return reservation.deniedAnswer(denied, nowMs);
     }
-    if (isLocal) {
+    if (isWhole) {
       this.#counts.local += 1;
-      return this.#spentAll(limits, reserved, nowMs);
+      return reservation.spentAnswer(nowMs);
     }
     this.#counts.central += 1;
     let answer: TakeAnswer | Promise<TakeAnswer>;
@@ -256,13 +150,13 @@ export class LeasedCounters implements CentralCounters {
       const asked = rest.length === limits.length ? limits : rest.map((index) => limits[index]!);
       answer = this.#centre.take(asked, options);
     } catch (error) {
-      this.#settleAll(reserved, limits, () => false);
+      this.#settle(reservation, () => false);
       throw error;
     }
-    const combine = (central: TakeAnswer): TakeAnswer => this.#combine(limits, rest, reserved, central, nowMs);
+    const combine = (central: TakeAnswer): TakeAnswer => this.#combine(limits, reservation, central, nowMs);
     if (!(answer instanceof Promise)) return combine(answer);
     return answer.then(combine, (error: unknown) => {
-      this.#settleAll(reserved, limits, () => false);
+      this.#settle(reservation, () => false);
       throw error;
     });
   }
@@ -276,7 +170,7 @@ export class LeasedCounters implements CentralCounters {
     const combine = ({ atMs, outcomes }: Pick<TakeAnswer, "atMs" | "outcomes">): TakeAnswer => {
       const asked = outcomes.values();
       const all = limits.map(({ cost }, i) =>
-        held[i] === undefined ? asked.next().value! : this.#describe(held[i], cost, nowMs),
+        held[i] === undefined ? asked.next().value! : this.#held.describe(held[i], cost, nowMs),
       );
       return { taken: false, atMs, outcomes: all, receipt: undefined, replayed: false };
     };
@@ -332,15 +226,8 @@ export class LeasedCounters implements CentralCounters {
   }
 
   /** Sets aside what is in hand. Stops at the first limit that is denied here, unless every outcome is wanted. */
-  #reserve(
-    limits: readonly ResolvedLimit[],
-    nowMs: number,
-    details: boolean,
-  ): { reserved: Reserved[]; rest: number[]; due: LeasedCounter[]; denied: Denied | undefined } {
-    const reserved: Reserved[] = [];
-    const rest: number[] = [];
-    const due: LeasedCounter[] = [];
-    let denied: Denied | undefined;
+  #reserve(limits: readonly ResolvedLimit[], nowMs: number, details: boolean): Reservation {
+    const reservation = new Reservation(limits, this.#held);
     for (let index = 0; index < limits.length; index++) {
       const asked = limits[index]!;
       const { limit, windows, subject, cost, group } = asked;
@@ -348,26 +235,28 @@ export class LeasedCounters implements CentralCounters {
       const { lo, hi } = this.#hash;
       this.hotKeys.note(limit, subject, lo, hi, nowMs);
       const leased = this.#held.find(lo, hi);
-      if (leased !== undefined && (leased.windows === windows || this.#held.adopts(leased, limit, windows, nowMs))) {
-        const era = leased.lease.reserve(cost, nowMs);
-        if (leased.lease.isDue(nowMs)) due.push(leased);
-        if (era !== -1) {
-          reserved.push({ index, leased, era });
-          continue;
-        }
-      }
-      rest.push(index);
+      if (
+        leased !== undefined &&
+        (leased.windows === windows || this.#held.adopts(leased, limit, windows, nowMs)) &&
+        reservation.reserve(index, leased, nowMs)
+      )
+        continue;
+      reservation.rest.push(index);
       if (group === 0 && !details && !this.#denials.isEmpty(nowMs)) {
         const denial = this.#denials.find(lo, hi, windows, cost, nowMs);
         if (denial !== undefined) {
           this.hotKeys.noteDenied(lo, hi);
-          denied = { index, ...denial };
+          reservation.denied = { index, ...denial };
           break;
         }
       }
       if (leased === undefined || leased.gone) this.#held.leaseIfHot(asked, lo, hi, nowMs);
     }
-    return { reserved, rest, due, denied };
+    return reservation;
+  }
+
+  #settle(reservation: Reservation, isSpent: (limit: ResolvedLimit) => boolean): void {
+    this.#counts.spent += reservation.settle(isSpent, this.#clock);
   }
 
   /** An id is remembered where its request is decided: here, only if nothing of it is decided at the centre. */
@@ -395,13 +284,13 @@ export class LeasedCounters implements CentralCounters {
 
   /** Undefined where not all of it is in hand: nothing is spent then. */
   #takeHere(limits: readonly ResolvedLimit[], nowMs: number): TakeAnswer | undefined {
-    const { reserved, rest, due } = this.#reserve(limits, nowMs, true);
-    const isLocal = rest.length === 0;
-    this.#settleAll(reserved, limits, () => isLocal);
-    this.#fetchAll(due, nowMs);
-    if (!isLocal) return undefined;
+    const reservation = this.#reserve(limits, nowMs, true);
+    const { isWhole } = reservation;
+    this.#settle(reservation, () => isWhole);
+    reservation.fetchDue(nowMs);
+    if (!isWhole) return undefined;
     this.#counts.local += 1;
-    return this.#spentAll(limits, reserved, nowMs);
+    return reservation.spentAnswer(nowMs);
   }
 
   /**
@@ -429,98 +318,20 @@ export class LeasedCounters implements CentralCounters {
   }
 
   /** What was decided at the centre, and what was set aside here for it. */
-  #combine(
-    limits: readonly ResolvedLimit[],
-    rest: readonly number[],
-    reserved: readonly Reserved[],
-    central: TakeAnswer,
-    nowMs: number,
-  ): TakeAnswer {
-    const outcomes: LimitOutcome[] = [];
+  #combine(limits: readonly ResolvedLimit[], reservation: Reservation, central: TakeAnswer, nowMs: number): TakeAnswer {
+    const { rest } = reservation;
     const refused = new Set<number>();
     for (let i = 0; i < rest.length; i++) {
-      const index = rest[i]!;
+      const asked = limits[rest[i]!]!;
       const outcome = central.outcomes[i]!;
-      outcomes[index] = outcome;
       if (outcome.fits === "now") continue;
-      refused.add(limits[index]!.group);
-      if (!central.taken) this.#noteDenialOf(limits[index]!, outcome, nowMs, central.atMs);
+      refused.add(asked.group);
+      if (central.taken) continue;
+      this.#hashCounter(asked.limit, asked.subject);
+      this.#centralDenials.note(this.#hash.lo, this.#hash.hi, asked, outcome, nowMs, central.atMs);
     }
-    const isSpent = ({ group }: ResolvedLimit): boolean => central.taken && !refused.has(group);
-    this.#settleAll(reserved, limits, isSpent);
-    if (reserved.length === 0) return central;
-    for (const { index, leased } of reserved) outcomes[index] = this.#describe(leased, limits[index]!.cost, nowMs);
-    return { ...central, outcomes };
-  }
-
-  #spentAll(limits: readonly ResolvedLimit[], reserved: readonly Reserved[], nowMs: number): TakeAnswer {
-    const outcomes = reserved.map(({ leased, index }) => this.#describe(leased, limits[index]!.cost, nowMs));
-    return { taken: true, atMs: nowMs + this.#held.aheadMs, outcomes, receipt: undefined, replayed: false };
-  }
-
-  #deniedHere(
-    limits: readonly ResolvedLimit[],
-    reserved: readonly Reserved[],
-    denied: Denied,
-    nowMs: number,
-  ): TakeAnswer {
-    const outcomes = limits.map(({ windows }) => unlookedAt(windows[0]!));
-    for (const { index, leased } of reserved) outcomes[index] = this.#describe(leased, limits[index]!.cost, nowMs);
-    outcomes[denied.index] = denied.outcome;
-    return { taken: false, atMs: denied.atMs, outcomes, receipt: undefined, replayed: false };
-  }
-
-  /** How the counter stands as far as this node knows: as the centre said last, by now, and what is in hand on top. */
-  #describe(leased: LeasedCounter, cost: number, nowMs: number): LimitOutcome {
-    const outcome = outcomeOf(this.#spentOne(leased, cost, nowMs));
-    const remaining = leased.leastLeft(outcome.remaining);
-    return remaining === outcome.remaining ? outcome : { ...outcome, remaining };
-  }
-
-  #spentOne(leased: LeasedCounter, cost: number, nowMs: number): Readonly<OneOutcome> {
-    this.#one ??= createOneOutcome(leased.window);
-    leased.describe(cost, nowMs, this.#one);
-    this.#one.atMs = nowMs + this.#held.aheadMs;
-    return this.#one;
-  }
-
-  #settleAll(
-    reserved: readonly Reserved[],
-    limits: readonly ResolvedLimit[],
-    isSpent: (limit: ResolvedLimit) => boolean,
-  ): void {
-    for (const { leased, index, era } of reserved) {
-      const limit = limits[index]!;
-      const spent = isSpent(limit);
-      leased.lease.settle(era, limit.cost, spent);
-      if (spent) this.#counts.spent += limit.cost;
-      // The lease has ended meanwhile, and this is left over.
-      if (leased.gone && !leased.lease.asking) void this.#held.returnHeld(leased, this.#clock.nowMs());
-    }
-  }
-
-  #fetchAll(due: readonly LeasedCounter[], nowMs: number): void {
-    for (const leased of due) if (leased.lease.isDue(nowMs)) this.#held.fetch(leased, nowMs);
-  }
-
-  #noteDenialOf(asked: ResolvedLimit, outcome: LimitOutcome, askedMs: number, atMs: number): void {
-    this.#hashCounter(asked.limit, asked.subject);
-    this.#noteDenial(this.#hash.lo, this.#hash.hi, asked, outcome, askedMs, atMs);
-  }
-
-  #noteDenial(
-    lo: number,
-    hi: number,
-    asked: ResolvedLimit,
-    outcome: LimitOutcome,
-    askedMs: number,
-    atMs: number,
-  ): void {
-    this.hotKeys.noteDenied(lo, hi);
-    const { policy, blockForMs } = asked.limit;
-    // The denial that begins a block is not the one that the block gives.
-    if (blockForMs > 0 && outcome.fits === "later") return;
-    if (policy.counters !== "exact") this.#denials.note(lo, hi, asked, outcome, askedMs, atMs);
+    this.#settle(reservation, ({ group }) => central.taken && !refused.has(group));
+    return reservation.combinedAnswer(central, nowMs);
   }
 
   /** What was denied may stand otherwise now. */
@@ -559,40 +370,4 @@ export class LeasedCounters implements CentralCounters {
 /** Records are kept at the centre, so what is recorded is decided there. */
 function isAnyRecorded(limits: readonly ResolvedLimit[], options: PeekOptions | undefined): boolean {
   return options?.record === true || limits.some(({ limit }) => limit.policy.countDenials);
-}
-
-/** Which limit was denied here, and how. */
-interface Denied extends LocalDenial {
-  readonly index: number;
-}
-
-/** An outcome to keep, of one that is used again and again. */
-function outcomeOf(one: Readonly<OneOutcome>): LimitOutcome {
-  const { fits, window, remaining, retryAfterMs, resetAfterMs, moreAfterMs, queuePosition, queueDelayMs } = one;
-  return {
-    fits,
-    window,
-    remaining,
-    windowRemaining: remaining,
-    retryAfterMs,
-    resetAfterMs,
-    moreAfterMs,
-    queuePosition,
-    queueDelayMs,
-  };
-}
-
-/** Of a limit beside one that denies nobody is told; see `TakeOptions.details`. */
-function unlookedAt(window: CompiledWindow): LimitOutcome {
-  return {
-    fits: "now",
-    window,
-    remaining: Math.floor(window.capacity),
-    windowRemaining: Math.floor(window.capacity),
-    retryAfterMs: 0,
-    resetAfterMs: 0,
-    moreAfterMs: Number.POSITIVE_INFINITY,
-    queuePosition: 0,
-    queueDelayMs: 0,
-  };
 }

@@ -1,4 +1,4 @@
-// What requests and policies are bounded by, in the library and over every protocol.
+// What requests and policies are bounded by, in the library and over every protocol, and what holds if they say nothing.
 
 export const maxCost = 100_000;
 /** How long a subject may be blocked for at most. */
@@ -6,7 +6,11 @@ export const maxBlockMs: number = 30 * 24 * 60 * 60 * 1000;
 export const maxDimensions = 32;
 export const maxDimensionLength = 4096;
 export const maxIdLength = 256;
+/** How long a request id is remembered if a request does not say. */
+export const defaultIdTtlMs: number = 10 * 60 * 1000;
 export const maxIdTtlMs: number = 24 * 60 * 60 * 1000;
 export const maxNamedPolicies = 32;
 export const maxGivenLimits = 16;
+/** How long a check waits for remote counters if no policy, setting or request says how long. */
+export const defaultDeadlineMs = 25;
 export const maxDeadlineMs = 60_000;

@@ -15,3 +15,8 @@ export function parsePolicies(document: unknown): PolicySet {
   if (read.problems.length > 0) throw problemsError("invalid_policies", "the policies", read.problems);
   return policySet;
 }
+
+/** Policies that were parsed before as they are; a document, parsed. */
+export function policySetFrom(policies: PolicySet | Readonly<Record<string, unknown>>): PolicySet {
+  return policies.kind === "policy_set" ? (policies as PolicySet) : parsePolicies(policies);
+}

@@ -4,11 +4,11 @@ import type {
   CompiledWindow,
   LeaseAnswer,
   LeaseAsk,
-  OneAsker,
   ResolvedLimit,
   TakeAnswer,
+  TakeOptions,
 } from "sluice";
-import { isRecorded, type TakePlan } from "sluice/store";
+import { defaultIdTtlMs, isRecorded, type TakeCallback, type TakePlan } from "sluice/store";
 import type { GuardedShard } from "./guarded-shard.ts";
 
 /** What is asked of counters that share a slot. Questions of one operation travel together. */
@@ -76,6 +76,24 @@ export class GeneralQuestion implements Question {
   }
 }
 
+/** A question for the script for everything, with the options of a take as far as they concern it. */
+export function createQuestion(
+  operation: Operation,
+  limits: readonly ResolvedLimit[],
+  options?: TakeOptions,
+  receipt?: string,
+): Question {
+  return new GeneralQuestion(
+    operation,
+    limits,
+    options?.id,
+    options?.fingerprint ?? "",
+    options?.idTtlMs ?? defaultIdTtlMs,
+    receipt,
+    options?.record === true,
+  );
+}
+
 /** Whether a question keeps and tells a record of a limit: it stands behind the limit's windows, in numbers like those of a window. */
 export function hasRecord(
   { operation, record }: Pick<Question, "operation" | "record">,
@@ -117,7 +135,7 @@ export class ArrivalQuestion implements ResolvedLimit, ArrivalStep {
   readonly cost: number;
   readonly group = 0;
   readonly request: CheckRequest;
-  readonly asker: OneAsker<unknown>;
+  readonly asker: TakeCallback<unknown>;
 
   constructor(
     limit: CompiledLimit,
@@ -125,7 +143,7 @@ export class ArrivalQuestion implements ResolvedLimit, ArrivalStep {
     subject: string,
     cost: number,
     request: CheckRequest,
-    asker: OneAsker<unknown>,
+    asker: TakeCallback<unknown>,
   ) {
     this.limit = limit;
     this.windows = windows;

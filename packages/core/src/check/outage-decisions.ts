@@ -1,0 +1,70 @@
+import type { Clock } from "../clock.ts";
+import type { Receipt, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
+import { outageReasonOf } from "../counters/store-unavailable.ts";
+import type { Decision } from "../decision/decision.ts";
+import { degradedDecision } from "../decision/uncounted-decision.ts";
+import { LocalCounters } from "../failing/local-counters.ts";
+import { resolveLocal } from "../failing/resolve-local.ts";
+import { isRefused, type Resolution } from "../match/resolve.ts";
+import type { CheckRequest } from "../request/check-request.ts";
+import { type DecisionMaker, shadowRefusals } from "./decision-maker.ts";
+import { createTakeOptions } from "./take-options.ts";
+
+/** Decides while the counters cannot be asked, by what the policies say for that case (`on_failure`). */
+export class OutageDecisions {
+  readonly #clock: Clock;
+  readonly #decisions: DecisionMaker;
+  /** For policies that fail `local`. Created in the first outage. */
+  #local: LocalCounters | undefined;
+
+  constructor(clock: Clock, decisions: DecisionMaker) {
+    this.#clock = clock;
+    this.#decisions = decisions;
+  }
+
+  /**
+   * A policy that fails closed denies. Otherwise those that fail local are decided by this node's own counters, all or
+   * nothing, and the rest passes. A mistake of the caller stays an error, and is thrown.
+   */
+  decide(request: CheckRequest, resolution: Resolution, error: unknown): Decision {
+    const degraded = outageReasonOf(error);
+    const local = resolveLocal(resolution);
+    let shadow = shadowRefusals(resolution.refusals);
+    if (local.limits.length + local.refusals.length > 0) {
+      const { limits } = local;
+      const refusals = [...resolution.refusals, ...local.refusals];
+      const asking = limits.length > 0 && !isRefused(refusals);
+      const answer = asking ? this.#ask(request, limits) : undefined;
+      const decision = this.#decisions.decide(request, { ...resolution, limits, refusals }, answer);
+      if (!decision.allowed) return { ...decision, degraded };
+      if (decision.reason !== "unlimited") return { ...decision, reason: "degraded", degraded };
+      // Only policies in shadow mode have local limits for it.
+      shadow = decision.shadow;
+    }
+    return degradedDecision(request, resolution.limits, degraded, shadow);
+  }
+
+  give(receipt: Receipt): boolean {
+    return this.#local?.give(receipt) ?? false;
+  }
+
+  charge(limits: readonly ResolvedLimit[]): void {
+    this.#counters().charge(limits);
+  }
+
+  reset(limits: readonly ResolvedLimit[]): void {
+    this.#local?.reset(limits);
+  }
+
+  #ask(request: CheckRequest, limits: readonly ResolvedLimit[]): TakeAnswer {
+    const counters = this.#counters();
+    return request.preview === true
+      ? counters.peek(limits, request)
+      : counters.take(limits, createTakeOptions(request, limits, false));
+  }
+
+  #counters(): LocalCounters {
+    this.#local ??= new LocalCounters(this.#clock);
+    return this.#local;
+  }
+}

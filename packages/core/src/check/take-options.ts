@@ -1,0 +1,30 @@
+import type { ResolvedLimit, TakeOptions } from "../counters/counter-store.ts";
+import type { CheckRequest } from "../request/check-request.ts";
+
+/** What a store is asked with, for a request and the limits it led to. Undefined if nothing but the charge is asked. */
+export function createTakeOptions(
+  request: CheckRequest,
+  limits: readonly ResolvedLimit[],
+  onTrial: boolean,
+): TakeOptions | undefined {
+  const { id, idTtlMs, receipt, deadlineMs, record } = request;
+  const details = onTrial || request.details === true;
+  if (id === undefined && receipt !== true) {
+    return deadlineMs === undefined && !details ? undefined : { deadlineMs, details, record };
+  }
+  return {
+    id,
+    idTtlMs,
+    fingerprint: id === undefined ? undefined : renderFingerprint(limits),
+    receipt,
+    deadlineMs,
+    details,
+    record,
+  };
+}
+
+/** What a request id is bound to: the policies asked, the counters they led to, and the cost; in whatever order. */
+export function renderFingerprint(limits: readonly ResolvedLimit[]): string {
+  const parts = limits.map(({ limit, subject, cost }) => `${limit.identity}\n${cost}\n${subject.length}\n${subject}`);
+  return parts.sort().join("\n");
+}

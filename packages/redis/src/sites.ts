@@ -1,0 +1,189 @@
+import { type CircuitBreakerOptions, type ResolvedLimit, StoreUnavailable } from "sluice";
+import type { RedisServers } from "./connect/redis-servers.ts";
+import { type Cell, cellOf } from "./place/cells.ts";
+import type { PlacedLane, ShardStatus, Site } from "./site.ts";
+import { type Part, partsOf } from "./take-across.ts";
+
+/** Servers that were replaced finish what they were asked within this. */
+const drainMs = 30_000;
+
+export interface SitesOptions {
+  readonly servers: RedisServers;
+  readonly cells: readonly { readonly cell: Cell; readonly servers: RedisServers }[];
+  readonly openSite: (servers: RedisServers) => Site;
+}
+
+/** Where counters are: the site of all, and those of some. */
+interface OpenSites {
+  readonly main: Site;
+  readonly cells: readonly { readonly cell: Cell; readonly site: Site }[];
+}
+
+const noSites = { main: undefined, cells: [] };
+
+/**
+ * Which servers are asked about which counter, and their coming and going:
+ *
+ *     nothing open ──open──► main and cells ──replace──► another main; the old one drains ──close──► all closed
+ */
+export class Sites {
+  readonly #options: SitesOptions;
+  readonly #draining = new Set<Site>();
+  /** Undefined until there is something to ask. */
+  #opened: OpenSites | undefined;
+  #swaps = 0;
+  #closed = false;
+
+  constructor(options: SitesOptions) {
+    this.#options = options;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Nothing was ever opened, and nothing will be. */
+  get neverOpened(): boolean {
+    return this.#closed && this.#opened === undefined;
+  }
+
+  /** Whether there is a server for every counter, connected, and its breaker closed. False until something is opened. */
+  get ready(): boolean {
+    return !this.#closed && this.#opened !== undefined && this.all.every((site) => site.ready);
+  }
+
+  /** Those that are open, the main one first. */
+  get all(): readonly Site[] {
+    return this.#opened === undefined ? [] : [this.#opened.main, ...this.#opened.cells.map(({ site }) => site)];
+  }
+
+  get shards(): readonly (ShardStatus & { readonly cell: string | undefined })[] {
+    const { main, cells } = this.#opened ?? noSites;
+    const ofMain = (main?.shards ?? []).map((shard) => ({ ...shard, cell: undefined }));
+    return [
+      ...ofMain,
+      ...cells.flatMap(({ cell, site }) => site.shards.map((shard) => ({ ...shard, cell: cell.name }))),
+    ];
+  }
+
+  open(): OpenSites {
+    if (this.#opened !== undefined) return this.#opened;
+    if (this.#closed) throw closedError();
+    const main = this.#options.openSite(this.#options.servers);
+    this.#opened = { main, cells: this.#openCells() };
+    return this.#opened;
+  }
+
+  /** Opens, and resolves when every server is connected. */
+  async connected(withinMs: number): Promise<void> {
+    this.open();
+    await reached(this.all, withinMs);
+  }
+
+  /**
+   * Goes over to another main site when that is connected, and lets the old one finish what it was asked. Rejects, and stays
+   * with the old one, if the new one cannot be reached.
+   */
+  async replace(servers: RedisServers, withinMs: number): Promise<void> {
+    const next = this.#options.openSite(servers);
+    this.#swaps += 1;
+    const swap = this.#swaps;
+    try {
+      await reached([next], withinMs);
+      if (swap !== this.#swaps)
+        throw new StoreUnavailable("storage_unavailable", "it was told to go over to yet other servers meanwhile");
+      if (this.#closed) throw new StoreUnavailable("storage_unavailable", "the counters were closed meanwhile");
+    } catch (error) {
+      next.close();
+      throw error;
+    }
+    const before = this.#opened;
+    this.#opened = { main: next, cells: before?.cells ?? this.#openCells() };
+    if (before !== undefined) this.#drain(before.main);
+  }
+
+  useBreaker(options: CircuitBreakerOptions): void {
+    for (const site of this.all) site.useBreaker(options);
+  }
+
+  measure(): void {
+    if (!this.#closed) for (const site of this.all) site.measure();
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const site of [...this.all, ...this.#draining]) site.close();
+    this.#draining.clear();
+  }
+
+  /** Where one counter lives. */
+  findLane(limit: ResolvedLimit): PlacedLane {
+    const { main, cells } = this.open();
+    const site = cells.length === 0 ? main : (cellOf(limit, cells)?.site ?? main);
+    return site.laneOf(limit);
+  }
+
+  /** The one lane that holds all of a request, if there is one. */
+  findOnlyLane(limits: readonly ResolvedLimit[]): PlacedLane | undefined {
+    const { main, cells } = this.open();
+    if (limits.length === 0 || (cells.length === 0 && main.lanes.length === 1)) return main.lanes[0]!;
+    const first = this.findLane(limits[0]!);
+    return limits.every((limit) => this.findLane(limit) === first) ? first : undefined;
+  }
+
+  /** A request by lanes, whatever its groups. */
+  laneParts(limits: readonly ResolvedLimit[]): readonly Pick<Part, "lane" | "limits" | "indexes">[] {
+    return this.parts(limits.map((limit) => ({ ...limit, group: 0 })));
+  }
+
+  /** A request by lanes and groups. */
+  parts(limits: readonly ResolvedLimit[]): readonly Part[] {
+    return partsOf(limits, (limit) => this.findLane(limit));
+  }
+
+  /** The number of a site in receipts: 0 is the main one, cells are counted from 1. */
+  siteNumber(site: Site): number {
+    return this.open().cells.findIndex((one) => one.site === site) + 1;
+  }
+
+  findByNumber(number: number): Site | undefined {
+    const { main, cells } = this.open();
+    return number === 0 ? main : cells[number - 1]?.site;
+  }
+
+  #openCells(): OpenSites["cells"] {
+    return this.#options.cells.map(({ cell, servers }) => ({ cell, site: this.#options.openSite(servers) }));
+  }
+
+  #drain(site: Site): void {
+    this.#draining.add(site);
+    const untilMs = performance.now() + drainMs;
+    const look = (): void => {
+      if (!this.#draining.has(site)) return;
+      if (!site.idle && performance.now() < untilMs) {
+        setTimeout(look, 50);
+        return;
+      }
+      this.#draining.delete(site);
+      site.close();
+    };
+    look();
+  }
+}
+
+export function closedError(): StoreUnavailable {
+  return new StoreUnavailable("storage_unavailable", "the counters were closed");
+}
+
+async function reached(sites: readonly Site[], withinMs: number): Promise<void> {
+  const untilMs = performance.now() + withinMs;
+  while (!sites.every((site) => site.ready)) {
+    if (performance.now() > untilMs) {
+      const cause = sites.find((site) => !site.ready)?.lastError;
+      throw new StoreUnavailable("storage_unavailable", `the servers could not be reached within ${withinMs} ms`, {
+        cause,
+      });
+    }
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
