@@ -4,6 +4,7 @@ import type { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import { defaultIdTtlMs } from "../policy/bounds.ts";
 import { allowanceOf, epochOf, isLeasable } from "./allowance.ts";
+import { Blocks } from "./blocks.ts";
 import { checkLeaseAsk } from "./check-lease-ask.ts";
 import { CounterOwners } from "./counter-owners.ts";
 import type {
@@ -20,17 +21,18 @@ import type {
   WindowReading,
 } from "./counter-store.ts";
 import { isRecorded } from "./counter-store.ts";
-import { CounterBudget, CounterTable } from "./counter-table.ts";
+import { CounterBudget } from "./counter-table.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { type Hash64, hashText } from "./hash.ts";
 import { idempotencyConflict } from "./idempotency-conflict.ts";
 import { LeaseLedgers } from "./lease-ledgers.ts";
 import { LimitRecords } from "./limit-records.ts";
+import { type MemoryPlan, noRoom, PlannedTakes } from "./planned-takes.ts";
 import { Receipts, type TakenWindow } from "./receipts.ts";
 import { createOneOutcome, type OneOutcome, type SingleTakes } from "./single-takes.ts";
 import { SteadyClock } from "./steady-clock.ts";
 import { StoreUnavailable } from "./store-unavailable.ts";
-import { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./take-plan.ts";
+import { fits, isTaken, outcomesOf } from "./take-plan.ts";
 import { WindowCounters } from "./window-counters.ts";
 
 export interface MemoryCountersOptions {
@@ -79,14 +81,13 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
   readonly local = true;
   readonly #clock: SteadyClock;
   readonly #budget: CounterBudget;
-  readonly #owners: CounterOwners;
   readonly #windows: WindowCounters;
-  /** Until when limits are blocked, by a denial (`block_for`) or by `block`. */
-  readonly #blocks: CounterTable;
+  readonly #blocks: Blocks;
   /** What is recorded of limits. There from the first record. */
   #records: LimitRecords | undefined;
   readonly #ids: ExpiringMap<Remembered>;
   readonly #receipts: Receipts;
+  readonly #planned: PlannedTakes;
   readonly #ledgers: LeaseLedgers;
   /** By this and the steady clock ledgers are kept: steps of the wall clock do not make them forget. */
   readonly #ledgerOriginMs: number;
@@ -98,12 +99,13 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     checkOptions(options, optionForms, { name: "MemoryCounters", code: "invalid_request" });
     this.#clock = new SteadyClock(options.clock ?? systemClock);
     this.#budget = new CounterBudget(options.maxCounters ?? 4_000_000, options.maxBytes ?? 256 * 1024 * 1024);
-    this.#owners = new CounterOwners((owner) => this.#budget.heldBy(owner));
-    this.#windows = new WindowCounters(this.#budget, this.#owners);
-    this.#blocks = this.#budget.watch(new CounterTable(1, this.#budget));
+    const owners = new CounterOwners((owner) => this.#budget.heldBy(owner));
+    this.#windows = new WindowCounters(this.#budget, owners);
+    this.#blocks = new Blocks(this.#budget, owners);
     const maxIds = options.maxIds ?? 100_000;
     this.#ids = new ExpiringMap(maxIds);
     this.#receipts = new Receipts(maxIds);
+    this.#planned = new PlannedTakes(this.#windows, this.#blocks, this.#receipts, this.#clock);
     this.#ledgers = new LeaseLedgers(maxIds);
     this.#ledgerOriginMs = this.#clock.originMs;
     this.#hotKeys = options.hotKeys;
@@ -132,10 +134,10 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
         throw idempotencyConflict(id);
       return { ...known.answer, replayed: true };
     }
-    const plan = this.#plan(limits, nowMs);
+    const plan = this.#planned.plan(limits, nowMs);
     if (this.#hotKeys !== undefined) this.#noteAll(limits, plan, nowMs);
     const windows: TakenWindow[] | undefined = options?.receipt === true ? [] : undefined;
-    this.#carryOut(limits, plan, nowMs, windows);
+    this.#planned.carryOut(limits, plan, nowMs, windows);
     const taken = isTaken(plan, 0);
     const answer: TakeAnswer = {
       taken,
@@ -177,7 +179,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
 
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer {
     const nowMs = this.#clock.now();
-    const outcomes = outcomesOf(limits, this.#plan(limits, nowMs), false);
+    const outcomes = outcomesOf(limits, this.#planned.plan(limits, nowMs), false);
     const records = this.#record(limits, undefined, options?.record, nowMs);
     return { taken: false, atMs: this.#clock.originMs + nowMs, outcomes, receipt: undefined, replayed: false, records };
   }
@@ -214,7 +216,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     for (const { subject, limit } of limits) {
       if (!limit.blockable) continue;
       hashText(subject, this.#subject);
-      if (!this.#markBlocked(limit, nowMs + forMs, nowMs)) throw new StoreUnavailable("storage_full");
+      if (!this.#blocks.begin(limit, this.#subject, nowMs + forMs, nowMs)) throw new StoreUnavailable("storage_full");
     }
   }
 
@@ -231,8 +233,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
         this.#windows.forget(window, lo, hi);
         this.#receipts.begin(window, lo, hi);
       }
-      const blockAt = this.#findBlock(limit);
-      if (blockAt >= 0) this.#blocks.delete(blockAt);
+      this.#blocks.forget(limit, this.#subject);
       this.#records?.forget(this.#subject.lo ^ limit.hashLo, this.#subject.hi ^ limit.hashHi);
     }
   }
@@ -260,9 +261,9 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     const forgotten = ask.settled === undefined ? 0 : this.#settle(limits, ask.settled, epoch, nowMs);
     const granted = this.#grantable(limits, ask.want, nowMs);
     const costs = limits.map((limit) => ({ ...limit, cost: Math.max(granted, 1), group: 0 }));
-    const plan = this.#plan(costs, nowMs);
+    const plan = this.#planned.plan(costs, nowMs);
     if (granted > 0) {
-      this.#carryOut(costs, plan, nowMs, undefined);
+      this.#planned.carryOut(costs, plan, nowMs, undefined);
       for (const limit of limits) this.#ledgers.add(limit, epoch, granted, ledgerMs);
     }
     return {
@@ -303,7 +304,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
       most = Math.min(most, Math.ceil(room / 2));
     }
     if (most <= 0) return 0;
-    const { steps } = this.#plan(
+    const { steps } = this.#planned.plan(
       limits.map((limit) => ({ ...limit, cost: 1 })),
       nowMs,
     );
@@ -314,7 +315,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
   }
 
   #fitsAll(limits: readonly ResolvedLimit[], cost: number, nowMs: number): boolean {
-    const { refused } = this.#plan(
+    const { refused } = this.#planned.plan(
       limits.map((limit) => ({ ...limit, cost })),
       nowMs,
     );
@@ -378,160 +379,11 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     return this.#subject.hi ^ window.hashHi || 1;
   }
 
-  #findBlock(limit: CompiledLimit): number {
-    return this.#blocks.find(this.#subject.lo ^ limit.hashLo, this.#subject.hi ^ limit.hashHi || 1);
-  }
-
-  #plan(limits: readonly ResolvedLimit[], nowMs: number): MemoryPlan {
-    const steps: PlanStep[] = [];
-    let refused: Set<number> | undefined;
-    for (let i = 0; i < limits.length; i++) {
-      const { limit, windows, subject, cost, group } = limits[i]!;
-      hashText(subject, this.#subject);
-      const blockedMs = limit.blockable ? this.#blockedMs(limit, nowMs) : 0;
-      for (let w = 0; w < windows.length; w++) {
-        const window = windows[w]!;
-        const lo = this.#lo(window);
-        const hi = this.#hi(window);
-        const at = this.#windows.find(window, lo, hi);
-        const verdict = this.#windows.verdict(window, at, cost, nowMs, this.#clock.originMs);
-        const step: PlanStep = {
-          limit: i,
-          window,
-          lo,
-          hi,
-          at,
-          placed: false,
-          reserved: undefined,
-          verdict,
-          blockedMs,
-          newlyBlockedMs: 0,
-        };
-        steps.push(step);
-        if (!fits(step)) {
-          refused ??= new Set();
-          refused.add(group);
-        }
-      }
-    }
-    return { steps, refused: refused ?? nothingRefused };
-  }
-
-  #blockedMs(limit: CompiledLimit, nowMs: number): number {
-    if (this.#blocks.count === 0) return 0;
-    const at = this.#findBlock(limit);
-    return at < 0 ? 0 : Math.max(Math.ceil(this.#blocks.numbers[at]! - nowMs), 0);
-  }
-
-  /**
-   * Finds room for every counter that a take needs, before anything is taken: a request is not charged in part. Throws if a
-   * policy that fails closed is not given any. False where all of them were there.
-   */
-  #makeRoom(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number): boolean {
-    const { steps, refused } = plan;
-    if (refused.has(0)) return false;
-    const takes = ({ limit, window }: PlanStep): boolean => window.charges && isTaken(plan, limits[limit]!.group);
-    // A shadow limit that refuses may need room for its block.
-    if (refused.size === 0 && !steps.some((step) => step.at < 0 && takes(step))) return false;
-    // One counter of this request does not make room for another, although an idle one may.
-    for (const step of steps) {
-      if (step.at < 0) continue;
-      if (takes(step)) step.reserved = this.#windows.reserve(step.window, step.at);
-      else this.#windows.hold(step.window, step.at);
-    }
-    let closed = false;
-    for (const step of steps) {
-      if (closed || step.at >= 0 || !takes(step)) continue;
-      const { window, lo, hi } = step;
-      step.placed = this.#windows.place(window, lo, hi, nowMs) >= 0;
-      if (step.placed) this.#receipts.begin(window, lo, hi);
-      const { limit, group } = limits[step.limit]!;
-      closed = !step.placed && group === 0 && limit.policy.onFailure === "closed";
-    }
-    // What is reserved stays so until it is taken from, unless nothing is taken.
-    for (const { window, lo, hi, at, verdict, placed, reserved } of steps) {
-      if (at >= 0 && (closed || reserved === undefined)) this.#windows.letGo(window, lo, hi, verdict, reserved);
-      else if (closed && placed) this.#windows.forget(window, lo, hi);
-    }
-    if (closed) throw noRoom();
-    return true;
-  }
-
-  /** Takes every group that fits, noting it in `taken`, and blocks what is denied where its limit says so. */
-  #carryOut(limits: readonly ResolvedLimit[], plan: MemoryPlan, nowMs: number, taken: TakenWindow[] | undefined): void {
-    // Placing a counter may move others: what was found before the first one is looked up again after it.
-    let foundHolds = !this.#makeRoom(limits, plan, nowMs);
-    // Before anything is taken: a block may need the room of another counter, which must not be one of this request's.
-    if (plan.refused.size > 0) {
-      for (const step of plan.steps) {
-        const { limit, group, subject } = limits[step.limit]!;
-        if (isTaken(plan, group)) continue;
-        const { window, lo, hi, verdict } = step;
-        const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
-        this.#windows.bringBack(window, at, nowMs);
-        if (at >= 0 && verdict.fits === "later") this.#windows.hold(window, at);
-        // Under a denial of what is enforced, shadow groups see nothing.
-        if (limit.blockForMs > 0 && (group === 0 || !plan.refused.has(0))) {
-          if (this.#block(limit, subject, step, nowMs)) foundHolds = false;
-        }
-      }
-    }
-    for (const step of plan.steps) {
-      const { group, cost } = limits[step.limit]!;
-      const { window, lo, hi, verdict } = step;
-      if (!window.charges || !isTaken(plan, group)) continue;
-      const at = foundHolds ? step.at : this.#windows.find(window, lo, hi);
-      if (at < 0) continue;
-      this.#windows.take(window, at, verdict, cost, nowMs);
-      taken?.push({ window, lo, hi, cost, takenMs: nowMs, word0: verdict.word0 });
-    }
-    this.#windows.trimLogs(nowMs);
-  }
-
-  /** A block is begun by a denial that waiting would cure, and not renewed while it runs. True where it was begun. */
-  #block(limit: CompiledLimit, subject: string, step: PlanStep, nowMs: number): boolean {
-    if (step.verdict.fits !== "later" || step.blockedMs > 0) return false;
-    hashText(subject, this.#subject);
-    if (!this.#markBlocked(limit, nowMs + limit.blockForMs, nowMs)) return false;
-    step.newlyBlockedMs = limit.blockForMs;
-    return true;
-  }
-
-  /**
-   * Blocks the subject that was hashed last. An earlier block is never shortened. False where there is no room for one. The
-   * clock never runs back here, so a block never lasts longer than it was begun for.
-   */
-  #markBlocked(limit: CompiledLimit, untilMs: number, nowMs: number): boolean {
-    const foundAt = this.#findBlock(limit);
-    const lo = this.#subject.lo ^ limit.hashLo;
-    const hi = this.#subject.hi ^ limit.hashHi;
-    const owner = this.#owners.find(limit.identity, limit.hashLo);
-    const at = foundAt >= 0 ? foundAt : this.#blocks.insert(lo, hi, nowMs, owner);
-    if (at < 0) return false;
-    const { numbers } = this.#blocks;
-    this.#blocks.setLeft(at, 0);
-    numbers[at] = foundAt >= 0 ? Math.max(numbers[at]!, untilMs) : untilMs;
-    return true;
-  }
-
   #credit(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number): void {
     const credited = this.#windows.credit(window, lo, hi, cost, nowMs, this.#clock.originMs);
     if (credited !== undefined) this.#receipts.credit(window, lo, hi, credited);
   }
 }
-
-/** A window that was looked at, and where its counter was found. */
-interface PlanStep extends LookedAt {
-  readonly lo: number;
-  readonly hi: number;
-  readonly at: number;
-  /** There was none, and now there is. */
-  placed: boolean;
-  /** Its word 0, where the counter is reserved for this request until it is taken from. */
-  reserved: number | undefined;
-}
-
-type MemoryPlan = TakePlan<PlanStep>;
 
 /** What a limit has to do with the decision; undefined where others denied, or it is in shadow and did not see it. */
 function whatDecided(plan: MemoryPlan, group: number, index: number): "allowed" | "denied" | undefined {
@@ -545,14 +397,4 @@ interface Remembered {
   readonly fingerprintLo: number;
   readonly fingerprintHi: number;
   readonly answer: TakeAnswer;
-}
-
-const nothingRefused: ReadonlySet<number> = new Set();
-
-let full: StoreUnavailable | undefined;
-
-/** One for all: where memory is full, every check of a new subject needs it, and making it takes longer than deciding. */
-function noRoom(): StoreUnavailable {
-  full ??= new StoreUnavailable("storage_full", undefined, { mayBeDone: false });
-  return full;
 }
