@@ -3,6 +3,7 @@ import {
   type Decision,
   maxDimensionLength,
   maxDimensions,
+  maxNameLength,
   type Receipt,
   SluiceError,
   type StoreUnavailableReason,
@@ -34,7 +35,6 @@ const leastPatienceMs = 1_000;
 const leasePatienceMs = 2_000;
 const usualMaxWaiting = 10_000;
 /** What servers take. */
-const maxNameLength = 128;
 const maxPolicyLength = 256;
 const modes: readonly unknown[] = ["open", "closed", "local"];
 

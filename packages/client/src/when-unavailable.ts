@@ -10,7 +10,7 @@ import {
   StoreUnavailable,
   type StoreUnavailableReason,
 } from "sluice";
-import { outageRetryMs } from "sluice/store";
+import { outageDecision } from "sluice/store";
 import { invalidRequest } from "./invalid-request.ts";
 
 /** Decides in place of a server: a decision, or whether the request is allowed. */
@@ -68,7 +68,7 @@ export function createStopgap(whenUnavailable: WhenUnavailable, local: LocalLimi
     reason: StoreUnavailableReason,
   ): Promise<Decision> {
     const decided = await decide(request, reason);
-    if (typeof decided === "boolean") return degradedDecision(request, decided, reason);
+    if (typeof decided === "boolean") return outageDecision(request, decided, reason);
     if (typeof decided?.allowed !== "boolean")
       throw invalidRequest("whenUnavailable", "must return true, false or a decision");
     return { ...decided, degraded: reason };
@@ -78,7 +78,7 @@ export function createStopgap(whenUnavailable: WhenUnavailable, local: LocalLimi
     check(request, reason) {
       if (typeof whenUnavailable === "function") return decideInstead(whenUnavailable, request, reason);
       if (limiter !== undefined) return decideLocally(request, reason);
-      return degradedDecision(request, whenUnavailable === "open", reason);
+      return outageDecision(request, whenUnavailable === "open", reason);
     },
     charge:
       limiter &&
@@ -143,35 +143,5 @@ function createBereft({
   return (reason) => {
     away = reason;
     return limiter;
-  };
-}
-
-/** A decision that no counter was charged for. An outage is never dressed up as a denial by a limit. */
-export function degradedDecision(request: CheckRequest, allowed: boolean, degraded: StoreUnavailableReason): Decision {
-  return {
-    allowed,
-    reason: "degraded",
-    cost: request.cost ?? 1,
-    policy: undefined,
-    version: undefined,
-    scope: undefined,
-    window: undefined,
-    limit: undefined,
-    remaining: undefined,
-    limitRemaining: undefined,
-    used: undefined,
-    retryAfterMs: allowed ? undefined : outageRetryMs,
-    resetAfterMs: undefined,
-    moreAfterMs: undefined,
-    resetAtMs: undefined,
-    queue: undefined,
-    state: "normal",
-    denyCount: 0,
-    replayed: false,
-    preview: request.preview === true,
-    degraded,
-    shadow: [],
-    limits: request.details === true ? [] : undefined,
-    receipt: undefined,
   };
 }

@@ -59,6 +59,7 @@ export {
   maxIdLength,
   maxIdTtlMs,
   maxNamedPolicies,
+  maxNameLength,
 } from "./policy/bounds.ts";
 export type * from "./policy/descriptor.ts";
 export { parseDuration, renderDuration } from "./policy/parse-duration.ts";

@@ -71,7 +71,7 @@ export interface LimitToBe {
 }
 
 /** The name of a limit that was not given one. */
-export const unnamedLimit = "limit";
+const unnamedLimit = "limit";
 
 /** What policies are made of is checked where they are parsed. */
 const limitOptions: OptionForms<LimitOptions> = {

@@ -1,7 +1,7 @@
 /**
  * `sluice/store`: what a counter store outside of this package is written with. A store that keeps state elsewhere decides
  * there, by the same formulas, and lets these functions describe what it found, so that every store answers in the same
- * numbers. Packages around this one also check their options with what is here.
+ * numbers. Packages around this one also take from here what they check their options with, and what they must agree on.
  */
 export { type ArrivalTake, creditWorthMs, decideArrival, takeArrival, worthMs } from "./algorithms/arrival.ts";
 export { decideCount, onceRetentionMs } from "./algorithms/count.ts";
@@ -44,8 +44,13 @@ export {
   wholeAnswer,
 } from "./counters/single-takes.ts";
 export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
+export { rememberPerLimit, rememberPerWindow } from "./decision/remember-per-window.ts";
 export { outageRetryMs } from "./decision/retry-after.ts";
+export { outageDecision } from "./decision/uncounted-decision.ts";
 export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
 export { Lease, type LeaseTimes } from "./leases/lease.ts";
 export { listThatWaits } from "./list-that-waits.ts";
 export { defaultDeadlineMs, defaultIdTtlMs } from "./policy/bounds.ts";
+export { defaultPolicyId, isBuiltInDefault } from "./policy/default-policy.ts";
+export { limitScope } from "./policy/limit-scope.ts";
+export { defaultIpv6PrefixBits } from "./subject/ip-address.ts";

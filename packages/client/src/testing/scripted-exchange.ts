@@ -1,4 +1,5 @@
 import type { Decision, StoreUnavailableReason } from "sluice";
+import { outageDecision } from "sluice/store";
 import {
   type Exchange,
   ExchangeError,
@@ -9,7 +10,6 @@ import {
   type Sending,
   type SentQuestion,
 } from "../exchange.ts";
-import { degradedDecision } from "../when-unavailable.ts";
 
 /** A batch as an exchange was handed it, for a test to answer or not. */
 export interface ScriptedBatch {
@@ -75,7 +75,7 @@ export class ScriptedExchange implements Exchange {
 }
 
 export const allowed: Decision = {
-  ...degradedDecision({}, true, "storage_timeout"),
+  ...outageDecision({}, true, "storage_timeout"),
   reason: "within_limits",
   degraded: undefined,
 };

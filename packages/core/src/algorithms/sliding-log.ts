@@ -2,7 +2,7 @@ import type { CompiledWindow } from "../limits/compiled-limit.ts";
 import type { WindowVerdict } from "./window-verdict.ts";
 
 /** Up to this many entries are kept one by one; above it they merge. */
-export const maxExactEntries = 256;
+const maxExactEntries = 256;
 
 /**
  * Every time and cost of the last window, oldest first. An entry at `t` counts until `t + per`.

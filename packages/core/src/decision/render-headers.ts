@@ -1,6 +1,7 @@
 import type { Window } from "../policy/policy.ts";
 import { windowLabel } from "../policy/window-label.ts";
 import type { Decision, LimitDecision } from "./decision.ts";
+import { rememberPerLimit } from "./remember-per-window.ts";
 import { findWaitMs, outageRetrySeconds, retryAfterSeconds, waitSeconds } from "./retry-after.ts";
 
 /** Header fields as clients have learned to read them, oldest first. The IETF draft still moves; each has its own renderer. */
@@ -187,33 +188,24 @@ interface LastingTexts {
   readonly speaker: string;
 }
 
-interface Remembered extends LastingTexts {
-  readonly of: Pick<Decision, "policy" | "scope" | "limit">;
-}
-
 /** Headers go out with every answer, and most of their text never changes: written once, they cost half. */
-const rememberedTexts = new WeakMap<Window, Remembered>();
-
-/** Undefined where no limit speaks, or the decision tells of several. */
-function findLastingTexts(decision: Decision): LastingTexts | undefined {
-  const { window, policy, scope, limit, limits } = decision;
-  if (window === undefined || limit === undefined || limits !== undefined) return undefined;
-  const known = rememberedTexts.get(window);
-  // Two limits may have been given the same window object.
-  if (known !== undefined && known.of.policy === policy && known.of.scope === scope && known.of.limit === limit) {
-    return known;
-  }
+const lastingTexts = rememberPerLimit((decision): LastingTexts | undefined => {
+  const { policy, scope, limit } = decision;
   const described = describeLimits(nameLimits(decision));
-  if (described === undefined) return undefined;
-  const texts: Remembered = {
+  if (described === undefined || limit === undefined) return undefined;
+  return {
     ...described,
-    of: { policy, scope, limit },
     limit: wholeNumber(limit),
     policy: printableText(policy ?? ""),
     scope: printableText(scope ?? ""),
   };
-  rememberedTexts.set(window, texts);
-  return texts;
+});
+
+/** Undefined where no limit speaks, or the decision tells of several. */
+function findLastingTexts(decision: Decision): LastingTexts | undefined {
+  const { window, limit, limits } = decision;
+  if (window === undefined || limit === undefined || limits !== undefined) return undefined;
+  return lastingTexts(decision, window);
 }
 
 /**

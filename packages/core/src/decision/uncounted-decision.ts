@@ -39,13 +39,7 @@ export function degradedDecision(
 ): Decision {
   const enforced = limits.filter(({ group }) => group === 0);
   const closed = enforced.find(({ limit }) => limit.policy.onFailure === "closed");
-  const outage: Decision = {
-    ...uncounted(request, shadow),
-    allowed: closed === undefined,
-    reason: "degraded",
-    retryAfterMs: closed === undefined ? undefined : outageRetryMs,
-    degraded,
-  };
+  const outage = outageDecision(request, closed === undefined, degraded, shadow);
   const speaking = closed ?? enforced[0];
   if (speaking === undefined) return outage;
   const { limit, windows, cost } = speaking;
@@ -58,6 +52,22 @@ export function degradedDecision(
     scope: limit.scope,
     window: source,
     limit: capacity,
+  };
+}
+
+/** What an outage is answered with if nothing is known of limits. */
+export function outageDecision(
+  request: CheckRequest,
+  allowed: boolean,
+  degraded: StoreUnavailableReason,
+  shadow: readonly ShadowDenial[] = [],
+): Decision {
+  return {
+    ...uncounted(request, shadow),
+    allowed,
+    reason: "degraded",
+    retryAfterMs: allowed ? undefined : outageRetryMs,
+    degraded,
   };
 }
 

@@ -2,6 +2,7 @@ import { compileArrival } from "../algorithms/arrival.ts";
 import { calendarOf } from "../algorithms/calendar.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
 import type { CompiledLimit, CompiledWindow, CounterKind } from "../limits/compiled-limit.ts";
+import { limitScope } from "../policy/limit-scope.ts";
 import { anything } from "../policy/names.ts";
 import type { Algorithm, Limit, Policy, Window } from "../policy/policy.ts";
 import { labelWindows, windowLabel } from "../policy/window-label.ts";
@@ -22,11 +23,6 @@ const identityKind = 0x1d;
 
 /** Separates parts of an identity; ids, names and dimensions are not allowed to hold it. */
 const between = "|";
-
-/** The limit's name, else its dimensions: what people see as its scope. */
-export function scopeOf(limit: Limit): string {
-  return limit.name ?? (limit.by.length === 0 ? "global" : limit.by.join(","));
-}
 
 /** `owner` is what the limit belongs to: its policy's id, or that of the policy's local limits. */
 function limitIdentity(owner: string, limit: Limit): string {
@@ -131,8 +127,8 @@ export function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledL
  * must not give one name to two quotas. `limits` are all of the policy's, in their order.
  */
 export function labelTogether(windows: readonly Window[], limit: Limit, limits: readonly Limit[]): void {
-  const scope = scopeOf(limit);
-  const alike = limits.filter((one) => scopeOf(one) === scope);
+  const scope = limitScope(limit);
+  const alike = limits.filter((one) => limitScope(one) === scope);
   if (windows.length < 2 && alike.length < 2) return;
   const earlier = alike
     .slice(0, Math.max(alike.indexOf(limit), 0))
@@ -196,7 +192,7 @@ function compileList(
       policy,
       source: limit,
       identity,
-      scope: scopeOf(limit),
+      scope: limitScope(limit),
       fallback: policy.match.domain === anything,
       local,
       sharesIdentity: identities.filter((one) => one === identity).length > 1,

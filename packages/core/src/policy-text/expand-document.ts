@@ -1,7 +1,7 @@
 import { type Alias, type Document, isAlias, isMap, isPair, isScalar, isSeq, type Node, type YAMLMap } from "yaml";
 
 /** Most values that aliases and merge keys of one text may add to those that are written in it. */
-export const maxAddedValues = 100_000;
+const maxAddedValues = 100_000;
 
 /** A document as plain data, or the first thing that keeps it from being read. */
 export type ExpandedDocument =

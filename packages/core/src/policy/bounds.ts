@@ -3,6 +3,8 @@
 export const maxCost = 100_000;
 /** How long a subject may be blocked for at most. */
 export const maxBlockMs: number = 30 * 24 * 60 * 60 * 1000;
+/** Of a domain, and of the name of a dimension. */
+export const maxNameLength = 128;
 export const maxDimensions = 32;
 export const maxDimensionLength = 4096;
 export const maxIdLength = 256;

@@ -42,7 +42,12 @@ export const defaultPolicy: Policy = {
 /** Takes the place of `defaultPolicy` where a policy of the writer's own has its id. */
 export const renamedDefaultPolicy: Policy = { ...defaultPolicy, id: "default.fallback" };
 
-/** Whether a fallback is there because nobody wrote one. */
-export function isBuiltInFallback(policy: Policy): boolean {
-  return policy === defaultPolicy || policy === renamedDefaultPolicy;
+/**
+ * Whether a fallback is the built-in one, under either id, rather than one that was written. Judged by its limits, and by
+ * content, because policies that another thread has parsed are copies.
+ */
+export function isBuiltInDefault({ limits }: Policy): boolean {
+  return limits === defaultPolicy.limits || JSON.stringify(limits) === builtInLimits;
 }
+
+const builtInLimits = JSON.stringify(defaultPolicy.limits);

@@ -1,3 +1,4 @@
+// Long because it is one table: every step of every golden conversation, with its because.
 import type { Algorithm, Window } from "../policy/policy.ts";
 import { windowOf } from "./test-limit.ts";
 

@@ -1,3 +1,4 @@
+// Long because it is one list: every promise of `CounterStore`, each a case that any store can be held to.
 import type { CounterStore, LimitOutcome, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
 import { SluiceError } from "../errors.ts";
 import type { CompiledLimit } from "../limits/compiled-limit.ts";

@@ -246,7 +246,7 @@ function noteBlocks(limits: readonly ResolvedLimit[], plan: TakePlan): void {
 }
 
 /** The state that the script found, described by Sluice's own algorithms. */
-export function verdictOf(
+function verdictOf(
   window: CompiledWindow,
   cost: number,
   nowMs: number,

@@ -48,7 +48,7 @@ export class ArrivalStep {
 }
 
 /** What is asked of the script for everything. */
-export class GeneralQuestion implements Question {
+class GeneralQuestion implements Question {
   readonly operation: Operation;
   readonly limits: readonly ResolvedLimit[];
   readonly id: string | undefined;

@@ -1,4 +1,4 @@
-import type { Address, RedisArgument } from "../connect/redis-connection.ts";
+import type { RedisArgument } from "../connect/redis-connection.ts";
 
 /** One server that holds counters, by the name that breakers, metrics and logs know it by. */
 export interface Shard {
@@ -29,5 +29,3 @@ export interface TopologyListener {
   /** The primary changed, or slots moved. */
   onMoved(description: string): void;
 }
-
-export type Seeds = readonly Address[];

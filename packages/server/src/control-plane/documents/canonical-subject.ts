@@ -1,6 +1,6 @@
 import { type CheckRequest, canonicalValue } from "sluice";
+import { defaultIpv6PrefixBits } from "sluice/store";
 
-const defaultIpv6PrefixBits = 64;
 const prefixForm = /\/(\d{1,3})$/;
 
 /**

@@ -1,4 +1,5 @@
-import { defaultPolicy, type Policy, type PolicySet, type SubjectEntry } from "sluice";
+import type { Policy, PolicySet, SubjectEntry } from "sluice";
+import { isBuiltInDefault } from "sluice/store";
 
 /** Which wins where both have a policy, or know of a subject. */
 export type Precedence = "files" | "store";
@@ -70,15 +71,10 @@ function mergeFallback(winner: PolicySet, loser: PolicySet, overridden: Overridd
   return winner.fallback;
 }
 
-/**
- * Whether somebody said what holds for requests that match nothing; that no limit does counts too. Told by content, because
- * policies that another thread has parsed are copies.
- */
+/** Whether a default policy was written; that no limit holds by default counts too. */
 function writesFallback({ fallback }: PolicySet): boolean {
-  return fallback === undefined || JSON.stringify(fallback.limits) !== builtInLimits;
+  return fallback === undefined || !isBuiltInDefault(fallback);
 }
-
-const builtInLimits = JSON.stringify(defaultPolicy.limits);
 
 /** The built-in one makes room for a policy that has its id. */
 function withOwnId(fallback: Policy, policies: readonly Policy[]): Policy {

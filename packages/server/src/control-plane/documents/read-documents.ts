@@ -1,8 +1,9 @@
 import { lintPolicies, type Policy, type Problem, parseWindow, SluiceError, type Window } from "sluice";
 import { readPolicyDocument } from "sluice/policy-text";
+import { defaultPolicyId } from "sluice/store";
 
 /** The id of the stored policy that applies where no other matches. */
-export const defaultPolicyId = "default";
+export { defaultPolicyId };
 
 /** A stored document, as far as it could be read. It is whole only if `problems` is empty. */
 export interface ReadDocument {

@@ -13,6 +13,7 @@ import {
   type SubjectEntry,
   type SubjectLimit,
 } from "sluice";
+import { limitScope } from "sluice/store";
 import type { EffectiveLimit, WindowUsage } from "../control-plane.ts";
 import { dimensionsOf } from "../documents/canonical-subject.ts";
 
@@ -42,18 +43,13 @@ export function limitsBy(
       policy.limits.flatMap((limit): readonly CountedLimit[] => {
         const isFallback = policy === policySet.fallback && identifying.has(dimension) && isBySubject(limit);
         if (!isFallback && !limit.by.includes(dimension)) return [];
-        return [{ policy, limit, scope: scopeOf(limit), alone: limit.by.length === 1 }];
+        return [{ policy, limit, scope: limitScope(limit), alone: limit.by.length === 1 }];
       }),
     );
 }
 
 function isBySubject({ by }: Limit): boolean {
   return by.length === 1 && by[0] === "subject";
-}
-
-/** The limit's name, else its dimensions. */
-function scopeOf({ name, by }: Limit): string {
-  return name ?? (by.length === 0 ? "global" : by.join(","));
 }
 
 function mayApply(policy: Policy, dimension: string, value: string, nowMs: number): boolean {

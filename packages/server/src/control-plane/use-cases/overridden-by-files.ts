@@ -1,4 +1,5 @@
-import { defaultPolicy, type Problem } from "sluice";
+import type { Problem } from "sluice";
+import { isBuiltInDefault } from "sluice/store";
 import { defaultPolicyId } from "../documents/read-documents.ts";
 import type { ControlContext } from "./control-context.ts";
 
@@ -10,10 +11,8 @@ export function isOverriddenByFiles({ files, fileIds, precedence }: Files, id: s
   if (precedence !== "files" || set === undefined) return false;
   if (id !== defaultPolicyId) return fileIds().has(id);
   // That no limit holds by default was written as well.
-  return set.fallback === undefined || JSON.stringify(set.fallback.limits) !== builtInLimits;
+  return set.fallback === undefined || !isBuiltInDefault(set.fallback);
 }
-
-const builtInLimits = JSON.stringify(defaultPolicy.limits);
 
 /** What whoever changes such a policy is told. */
 export function warnOverridden(context: Files, ids: readonly string[]): readonly Problem[] {

@@ -1,6 +1,7 @@
 import type { RedisServers, TlsOptions } from "@sluice/redis";
-import type { CircuitBreakerOptions } from "sluice";
+import { type CircuitBreakerOptions, maxDeadlineMs } from "sluice";
 import type { RateLimitsRuntime } from "sluice/policy-text";
+import { defaultDeadlineMs } from "sluice/store";
 import { SettingError } from "../../settings/parse-settings.ts";
 import type { Settings } from "../../settings/settings.ts";
 
@@ -16,9 +17,6 @@ export interface RedisPlan {
   readonly deadlineMs: number;
   readonly breaker: CircuitBreakerOptions;
 }
-
-const defaultDeadlineMs = 25;
-const maxDeadlineMs = 60_000;
 
 type RuntimeRedis = NonNullable<RateLimitsRuntime["redis"]>;
 

@@ -2,12 +2,12 @@ import {
   type Decision,
   type DecisionReason,
   type DegradedReason,
-  type Limit,
   type Policy,
   type PolicySet,
   renderWindow,
   type Window,
 } from "sluice";
+import { limitScope } from "sluice/store";
 import { type Buckets, createBuckets, durationBounds, histogramSamples, observe, shareBounds } from "./buckets.ts";
 import type { NearLimit } from "./capacity-log.ts";
 import type { Family, Sample } from "./exposition.ts";
@@ -109,7 +109,7 @@ export class DecisionFigures {
       this.#windows.set(window, one);
     };
     for (const limit of policy.limits) {
-      const scope = scopeOf(limit);
+      const scope = limitScope(limit);
       for (const windows of [limit.windows, ...Object.values(limit.tiers).map((tier) => tier.windows)])
         windows.slice(0, maxWindows).forEach((window, index) => {
           take(scope, window, index);
@@ -433,9 +433,4 @@ function countWindow(window: WindowFigures, { allowed, used, limit }: Decision):
   window.remaining = Math.floor(limit) - used;
   // What holds nothing is full.
   observe(window.figures.usedShares, limit > 0 ? used / limit : 1);
-}
-
-/** The limit's name, else its dimensions, as decisions say it. */
-function scopeOf({ name, by }: Limit): string {
-  return name ?? (by.length === 0 ? "global" : by.join(","));
 }

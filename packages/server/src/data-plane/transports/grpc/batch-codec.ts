@@ -1,5 +1,6 @@
 import { type CheckBatchResponse, CheckError, Decision as DecisionCodec } from "@sluice/protocol";
-import type { Decision, Window } from "sluice";
+import type { Decision } from "sluice";
+import { rememberPerLimit } from "sluice/store";
 import type { ToldError } from "../../service/tell-error.ts";
 import { decisionMessage, reasons, states, whole, windowMessage } from "./decision-message.ts";
 
@@ -101,20 +102,8 @@ function writeMs(at: number, ms: number | undefined, writer: Writer): void {
   else writer.uint32(at).int64(told);
 }
 
-/** What decisions say of the limit that speaks, beside how it stands. */
-interface LimitBytes extends Pick<Decision, "policy" | "version" | "scope" | "limit"> {
-  readonly bytes: Uint8Array;
-}
-
-/** By window, because windows live as long as their snapshot. */
-const bytesByWindow = new WeakMap<Window, LimitBytes>();
-
-function bytesOfLimit({ policy, version, scope, limit }: Decision, window: Window): Uint8Array {
-  const known = bytesByWindow.get(window);
-  if (known?.policy === policy && known?.version === version && known?.scope === scope && known?.limit === limit)
-    return known!.bytes;
+/** What decisions say of the limit that speaks, apart from how it stands. */
+const bytesOfLimit = rememberPerLimit(({ policy, version, scope, limit }, window): Uint8Array => {
   const message = DecisionCodec.fromPartial({ policy, version, scope, limit, window: windowMessage(window) });
-  const made = { policy, version, scope, limit, bytes: DecisionCodec.encode(message).finish() };
-  bytesByWindow.set(window, made);
-  return made.bytes;
-}
+  return DecisionCodec.encode(message).finish();
+});

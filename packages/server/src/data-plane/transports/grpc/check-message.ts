@@ -1,8 +1,14 @@
 import type { CheckRequest as CheckMessage } from "@sluice/protocol";
-import { type CheckRequest, maxDimensionLength, maxDimensions, maxIdTtlMs, type Problem, SluiceError } from "sluice";
+import {
+  type CheckRequest,
+  maxDimensionLength,
+  maxDimensions,
+  maxIdTtlMs,
+  maxNameLength,
+  type Problem,
+  SluiceError,
+} from "sluice";
 import { findIpProblem } from "../../service/find-ip-problem.ts";
-
-const maxNameLength = 128;
 
 /**
  * A message's question, in Sluice's own words. Throws `invalid_request` for what is unbounded otherwise, or has another name

@@ -16,6 +16,7 @@ import {
   type Window,
   windowLabel,
 } from "sluice";
+import { rememberPerWindow } from "sluice/store";
 
 export const reasons: Readonly<Record<DecisionReason, Reason>> = {
   within_limits: Reason.WITHIN_LIMITS,
@@ -81,29 +82,21 @@ function shadowMessage(denial: ShadowDenial): ShadowDenialMessage {
   return { ...denial, reason: reasons[denial.reason], retryAfterMs: whole(denial.retryAfterMs) };
 }
 
-/** Windows live as long as their snapshot and are answered with over and over. */
-const windowMessages = new WeakMap<Window, WindowMessage>();
-
-export function windowMessage(window: Window): WindowMessage {
-  let message = windowMessages.get(window);
-  if (message === undefined) {
-    const { limit, per, burst, name = "" } = window;
-    message = {
-      limit,
-      perMs: per.kind === "ms" ? per.ms : undefined,
-      calendar: per.kind === "calendar" ? calendarUnits[per.unit] : undefined,
-      never: per.kind === "never" ? true : undefined,
-      timeZone: per.kind === "calendar" ? per.timeZone : "",
-      burst,
-      name,
-      label: windowLabel(window) ?? "",
-    };
-    windowMessages.set(window, message);
-  }
-  return message;
-}
-
 const calendarUnits = { day: CalendarUnit.DAY, month: CalendarUnit.MONTH } as const;
+
+export const windowMessage: (window: Window) => WindowMessage = rememberPerWindow((window) => {
+  const { limit, per, burst, name = "" } = window;
+  return {
+    limit,
+    perMs: per.kind === "ms" ? per.ms : undefined,
+    calendar: per.kind === "calendar" ? calendarUnits[per.unit] : undefined,
+    never: per.kind === "never" ? true : undefined,
+    timeZone: per.kind === "calendar" ? per.timeZone : "",
+    burst,
+    name,
+    label: windowLabel(window) ?? "",
+  };
+});
 
 /** A whole number of milliseconds, rounded up; undefined for what never comes. */
 export function whole(ms: number | undefined): number | undefined {

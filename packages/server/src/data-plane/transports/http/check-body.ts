@@ -12,6 +12,7 @@ import {
   maxIdLength,
   maxIdTtlMs,
   maxNamedPolicies,
+  maxNameLength,
   objectOf,
   refine,
   type Shape,
@@ -20,7 +21,6 @@ import {
 import { findIpProblem } from "../../service/find-ip-problem.ts";
 
 export const maxChecks = 1_000;
-const maxNameLength = 128;
 
 const dimensions = described(
   refine(

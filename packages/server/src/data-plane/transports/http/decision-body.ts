@@ -7,6 +7,7 @@ import {
   type Window,
   windowLabel,
 } from "sluice";
+import { rememberPerWindow } from "sluice/store";
 import { type WindowBody, windowBody } from "./policy-body.ts";
 
 /** A decision as JSON. What is undefined is left out; times are milliseconds. */
@@ -115,17 +116,10 @@ function shadowBody({ retryAfterMs, ...rest }: ShadowDenial): ShadowBody {
   return { ...rest, retry_after_ms: finite(retryAfterMs) };
 }
 
-/** Windows live as long as their snapshot and are answered with over and over. */
-const windowBodies = new WeakMap<Window, WindowBody>();
-
-export function windowBodyOf(window: Window): WindowBody {
-  let body = windowBodies.get(window);
-  if (body === undefined) {
-    body = { ...windowBody(window), label: windowLabel(window) };
-    windowBodies.set(window, body);
-  }
-  return body;
-}
+export const windowBodyOf: (window: Window) => WindowBody = rememberPerWindow((window) => ({
+  ...windowBody(window),
+  label: windowLabel(window),
+}));
 
 function queueBody(queue: Decision["queue"]): QueueBody | undefined {
   return queue === undefined ? undefined : { position: queue.position, delay_ms: queue.delayMs };

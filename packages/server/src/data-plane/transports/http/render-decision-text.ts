@@ -1,4 +1,5 @@
-import type { Decision, Window } from "sluice";
+import type { Decision } from "sluice";
+import { rememberPerLimit } from "sluice/store";
 import { decisionBody, windowBodyOf } from "./decision-body.ts";
 
 /**
@@ -42,24 +43,7 @@ function isUsual(decision: Decision): boolean {
 }
 
 /** What stays the same for as long as a limit does. */
-interface Lasting extends Pick<Decision, "policy" | "version" | "scope" | "limit"> {
-  readonly text: string;
-}
-
-/** Windows live as long as their snapshot and are answered with over and over. */
-const lastingTexts = new WeakMap<Window, Lasting>();
-
-function lastingTextOf({ policy, version, scope, limit }: Decision, window: Window): string {
-  const known = lastingTexts.get(window);
-  if (
-    known !== undefined &&
-    known.policy === policy &&
-    known.scope === scope &&
-    known.version === version &&
-    known.limit === limit
-  )
-    return known.text;
-  const text = `${JSON.stringify({ policy, version, scope, window: windowBodyOf(window), limit }).slice(1, -1)},`;
-  lastingTexts.set(window, { policy, version, scope, limit, text });
-  return text;
-}
+const lastingTextOf = rememberPerLimit(({ policy, version, scope, limit }, window): string => {
+  const fields = { policy, version, scope, window: windowBodyOf(window), limit };
+  return `${JSON.stringify(fields).slice(1, -1)},`;
+});

@@ -1,9 +1,15 @@
-import { type CheckRequest, maxCost, maxDeadlineMs, maxDimensionLength, maxDimensions, maxIdLength } from "sluice";
+import {
+  type CheckRequest,
+  maxCost,
+  maxDeadlineMs,
+  maxDimensionLength,
+  maxDimensions,
+  maxIdLength,
+  maxNameLength,
+} from "sluice";
 import type { Arguments } from "./arguments.ts";
 import { invalidWord } from "./invalid-word.ts";
 import { readWhole } from "./read-whole.ts";
-
-const maxNameLength = 128;
 
 type Asked = { -readonly [Field in keyof CheckRequest]: CheckRequest[Field] } & { policies?: string[] | undefined };
 
