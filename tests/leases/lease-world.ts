@@ -10,7 +10,7 @@ import {
   StoreUnavailable,
   type TakeAnswer,
 } from "sluice";
-import { allowanceOf, wholeAnswer } from "sluice/store";
+import { leaseAllowance, wholeAnswer } from "sluice/store";
 import type { Admission, Course, Era, JudgedKind } from "./judge-overshoot.ts";
 
 /** How a call to the centre fares, drawn anew for each. Times are of the world. */
@@ -260,7 +260,7 @@ function turn(): Promise<void> {
 
 function eraOf(limit: CompiledLimit, index: number, sinceMs: number): Era {
   const { source } = limit.windows[index]!;
-  const allowance = allowanceOf({ limit, windows: limit.windows });
+  const allowance = leaseAllowance({ limit, windows: limit.windows });
   return { sinceMs, limit: source.limit, burst: source.burst, allowance };
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { RedisCounters, type RedisCountersOptions } from "@sluice/redis";
 import { type CompiledLimit, LeasedCounters } from "sluice";
-import { allowanceOf } from "sluice/store";
+import { leaseAllowance } from "sluice/store";
 import { resolvedLimit } from "sluice/testing";
 import { type Admission, type Course, type JudgedKind, judgeOvershoot, type Overshoot } from "./judge-overshoot.ts";
 
@@ -129,7 +129,7 @@ export class LeasingFleet {
   async hold(fetches = 2, lines: readonly Line[] = this.lines): Promise<void> {
     const from = this.admissions.length;
     const before = this.nodes.map(({ counters }) => counters.stats.fetches);
-    const half = lines.reduce((sum, { limit }) => sum + allowanceOf({ limit, windows: limit.windows }), 0) / 2;
+    const half = lines.reduce((sum, { limit }) => sum + leaseAllowance({ limit, windows: limit.windows }), 0) / 2;
     const isHeld = (): boolean => {
       const stats = this.nodes.map(({ counters }) => counters.stats);
       if (stats.some((one, i) => one.fetches < before[i]! + fetches * lines.length || one.tokens === 0)) return false;
@@ -186,7 +186,7 @@ export class LeasingFleet {
     const { source, kind, perMs } = window!;
     const losses = this.losses.filter(({ lines }) => lines.includes(line));
     const lostMs = losses.map(({ fromMs, toMs }) => (fromMs + toMs) / 2);
-    const allowance = allowanceOf({ limit, windows: limit.windows });
+    const allowance = leaseAllowance({ limit, windows: limit.windows });
     const course: Course = {
       kind: kind as JudgedKind,
       perMs,

@@ -31,17 +31,17 @@ import type {
   TogetherOptions,
 } from "./limiter.ts";
 import { checkLimiterOptions, checkPrefixBits, maxPreviewCacheMs } from "./limiter-options.ts";
-import { listThatWaits } from "./list-that-waits.ts";
-import type { ResetOptions, SubjectResetRequest } from "./match/counters-of-subject.ts";
+import type { ResetOptions, SubjectResetRequest } from "./match/find-subject-counters.ts";
+import { reportTrials } from "./match/report-trials.ts";
 import { isRefused, type Resolution, resolve } from "./match/resolve.ts";
 import { Snapshot } from "./match/snapshot.ts";
 import { MemorySubjectDirectory, type SubjectDirectory } from "./match/subject-directory.ts";
-import { tellTrials } from "./match/tell-trials.ts";
 import { policySetFrom } from "./policy/parse-policies.ts";
 import type { PolicySet } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 import { validateRequest } from "./request/validate-request.ts";
 import { defaultIpv6PrefixBits } from "./subject/ip-address.ts";
+import { untrackedList } from "./untracked-list.ts";
 
 /** Builds a limiter. Nothing is opened and no timer runs until it is asked. */
 export function createLimiter(options: LimiterOptions = {}): Limiter {
@@ -144,7 +144,7 @@ class SluiceLimiter implements Limiter {
       validateRequest(request);
       const quick = this.#forced.decide(request) ?? this.#singles?.check(request);
       if (quick !== undefined) return quick instanceof Promise ? quick : promised(quick);
-      const resolution = this.#resolveChecked(request, listThatWaits());
+      const resolution = this.#resolveChecked(request, untrackedList());
       const answer = this.#askRemote(request, resolution);
       if (!(answer instanceof Promise)) return Promise.resolve(this.#decide(request, resolution, answer));
       return answer.then(
@@ -217,8 +217,8 @@ class SluiceLimiter implements Limiter {
 
   async resetSubject(request: SubjectResetRequest): Promise<SubjectReset> {
     validateRequest({ dimensions: { ...request.others, [request.dimension]: request.value } });
-    const { countersOfSubject } = await import("./match/counters-of-subject.ts");
-    const { policies, skipped } = countersOfSubject(this.#snapshot, this.subjects, request, this.#epochMs);
+    const { findSubjectCounters } = await import("./match/find-subject-counters.ts");
+    const { policies, skipped } = findSubjectCounters(this.#snapshot, this.subjects, request, this.#epochMs);
     const limits = policies.flatMap((one) => one.limits);
     const local = policies.flatMap(({ policy, paths, asked, limits: own }) => {
       const candidates = [{ policy, paths, certain: true }];
@@ -316,7 +316,7 @@ class SluiceLimiter implements Limiter {
   #decide(request: CheckRequest, resolution: Resolution, answer: TakeAnswer | undefined): Decision {
     const onTrial = this.#onTrial;
     if (onTrial !== undefined && this.#snapshot.hasTrials && request.preview !== true && answer?.replayed !== true)
-      tellTrials(onTrial, this.#snapshot, request, resolution, answer);
+      reportTrials(onTrial, this.#snapshot, request, resolution, answer);
     return this.#decisions.decide(request, resolution, answer);
   }
 }

@@ -1,7 +1,7 @@
 import type { CounterStore, WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
 import { printable } from "./decision/printable.ts";
-import { tellCounting } from "./leases/tell-counting.ts";
+import { describeCounting } from "./leases/describe-counting.ts";
 import type { Explanation, LimitExplanation, PolicyExplanation } from "./limiter.ts";
 import type { CompiledLimit } from "./limits/compiled-limit.ts";
 import type { CompiledPolicy } from "./match/compiled-policy.ts";
@@ -40,10 +40,10 @@ export function explain(
         counter: `${resolved.limit.identity}|${resolved.subject}`,
         cost: resolved.cost,
         tier,
-        missing: missingIn(resolved.limit, resolution.asked, pathOf(resolution, resolved.limit)),
+        missing: missingIn(resolved.limit, resolution.asked, findPath(resolution, resolved.limit)),
         shadow: resolved.group !== 0,
-        ...tellCounting(resolved, counters),
-        windows: readings[i]!.map((reading) => ({ ...reading, arithmetic: arithmeticOf(reading, resolved.cost) })),
+        ...describeCounting(resolved, counters),
+        windows: readings[i]!.map((reading) => ({ ...reading, arithmetic: renderArithmetic(reading, resolved.cost) })),
       };
     }),
     decision,
@@ -51,7 +51,7 @@ export function explain(
 }
 
 /** The path by which a limit's policy applies. */
-function pathOf({ candidates, match }: Resolution, { policy }: CompiledLimit): string {
+function findPath({ candidates, match }: Resolution, { policy }: CompiledLimit): string {
   return candidates.find((one) => one.policy.policy === policy)?.paths[0] ?? match.path ?? "/";
 }
 
@@ -96,7 +96,7 @@ function whyItApplies(
   const { match, mode, unlimited } = policy.policy;
   const notes: string[] = [];
   const lacking = (limit: CompiledLimit): string =>
-    missingIn(limit, resolution.asked, pathOf(resolution, limit)).join(" and ") || "a dimension";
+    missingIn(limit, resolution.asked, findPath(resolution, limit)).join(" and ") || "a dimension";
   if (request.policies !== undefined) notes.push("asked for by name");
   else if (policy === snapshot.fallback) {
     const isMatched = resolution.candidates.some((one) => one.policy !== policy && one.policy.enforced);
@@ -167,7 +167,7 @@ function whyItDoesNot(
 const shown = (value: number): string => String(Math.round(value * 1000) / 1000);
 
 /** A window's own formula, with the numbers in it. */
-function arithmeticOf({ window, state, remaining }: WindowReading, cost: number): string[] {
+function renderArithmetic({ window, state, remaining }: WindowReading, cost: number): string[] {
   const { capacity, perMs, source } = window;
   if (cost > capacity) return [`cost ${cost} > ${capacity}, the most this window ever holds: it never fits`];
   switch (window.kind) {
@@ -231,28 +231,28 @@ export function renderExplanation(explanation: Explanation): string {
       for (const step of arithmetic) lines.push(`    ${step}`);
     }
   }
-  lines.push("", summaryOf(decision));
+  lines.push("", renderSummary(decision));
   return lines.map(printable).join("\n");
 }
 
 /** What is left of the window that speaks; and of all, where another window or limit has less. */
-function leftOf({ limit = 0, used = 0, remaining = 0 }: Decision): string {
+function renderLeft({ limit = 0, used = 0, remaining = 0 }: Decision): string {
   const left = Math.floor(limit) - used;
   return `${left} of ${limit} left${remaining < left ? `, ${remaining} over all limits` : ""}`;
 }
 
-function summaryOf(decision: Decision): string {
+function renderSummary(decision: Decision): string {
   const by =
     decision.policy === undefined
       ? ""
       : ` by ${decision.policy}${decision.scope === undefined ? "" : ` / ${decision.scope}`}`;
   switch (decision.reason) {
     case "within_limits":
-      return `ALLOWED: ${leftOf(decision)}${by}`;
+      return `ALLOWED: ${renderLeft(decision)}${by}`;
     case "unlimited":
       return `ALLOWED: no limit applies${by}`;
     case "over_limit":
-      return `DENIED${by}: ${leftOf(decision)}, cost ${decision.cost}; passes in ${decision.retryAfterMs} ms`;
+      return `DENIED${by}: ${renderLeft(decision)}, cost ${decision.cost}; passes in ${decision.retryAfterMs} ms`;
     case "blocked":
       return `DENIED${by}: blocked; passes in ${decision.retryAfterMs} ms`;
     case "never_fits":

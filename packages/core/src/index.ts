@@ -33,9 +33,9 @@ export {
 export { LeasedCounters, type LeasedCountersStats } from "./leases/leased-counters.ts";
 export type { LeasedCountersOptions } from "./leases/leased-counters-options.ts";
 export {
+  type LimitBuilder,
   type LimitCheckOptions,
   type LimitOptions,
-  type LimitToBe,
   limit,
   type OneLimit,
   type SubjectOf,
@@ -45,11 +45,11 @@ export type * from "./limiter.ts";
 export { maxPreviewCacheMs } from "./limiter-options.ts";
 export type { CalendarWindow, CompiledLimit, CompiledWindow, CounterKind } from "./limits/compiled-limit.ts";
 export { lintPolicies } from "./lint/lint-policies.ts";
-export type { ResetOptions, SkippedLimit, SubjectResetRequest } from "./match/counters-of-subject.ts";
 export { type FoundDescriptor, findDescriptor, hasDescriptors } from "./match/find-descriptor.ts";
+export type { ResetOptions, SkippedLimit, SubjectResetRequest } from "./match/find-subject-counters.ts";
 export { inRollout } from "./match/in-rollout.ts";
+export type { OnTrial } from "./match/report-trials.ts";
 export { MemorySubjectDirectory, type SubjectDirectory } from "./match/subject-directory.ts";
-export type { OnTrial } from "./match/tell-trials.ts";
 export {
   maxBlockMs,
   maxCost,

@@ -65,7 +65,7 @@ export interface OneLimit<Dimension extends string = string> {
 }
 
 /** A limit that does not know yet whom it counts. */
-export interface LimitToBe {
+export interface LimitBuilder {
   /** One counter for every value of the dimension, or for every combination of their values. */
   by<const Dimension extends string>(...dimensions: readonly [Dimension, ...Dimension[]]): OneLimit<Dimension>;
 }
@@ -97,14 +97,14 @@ const foreignOptions = {
  * A limit in one line: `limit("10/s burst 20").by("user")`. Several windows must all have room. Nothing is opened until it
  * is asked.
  */
-export function limit(windows: WrittenWindow | readonly WrittenWindow[], options: LimitOptions = {}): LimitToBe {
+export function limit(windows: WrittenWindow | readonly WrittenWindow[], options: LimitOptions = {}): LimitBuilder {
   checkOptions(options, limitOptions, { name: "limit", code: "invalid_policies", foreign: foreignOptions });
   // Refused here, and not where `by` is called, or never.
-  checkPolicy(policyOf(windows, ["subject"], options));
+  checkPolicy(createPolicy(windows, ["subject"], options));
   return { by: (...dimensions) => createOneLimit(windows, dimensions, options) };
 }
 
-function policyOf(
+function createPolicy(
   windows: WrittenWindow | readonly WrittenWindow[],
   dimensions: readonly string[],
   { name = unnamedLimit, algorithm, onFailure = "open", blockFor, blockable }: LimitOptions,
@@ -158,7 +158,7 @@ function createOneLimit<Dimension extends string>(
     const message = "must be given where counters are shared, so that no other limit counts in the same ones";
     throw new SluiceError("invalid_policies", `name ${message}`, [{ path: ["name"], message }]);
   }
-  const policy = policyOf(windows, dimensions, options);
+  const policy = createPolicy(windows, dimensions, options);
   checkPolicy(policy);
   const limiter = createLimiter({
     policies: { policies: [policy] },
@@ -167,7 +167,7 @@ function createOneLimit<Dimension extends string>(
   });
   const request = (subject: SubjectOf<Dimension>, more?: LimitCheckOptions): CheckRequest => ({
     ...more,
-    dimensions: dimensionsOf(dimensions, subject),
+    dimensions: dimensionsFrom(dimensions, subject),
   });
   return {
     check: async (subject, more) => limiter.check(request(subject, more)),
@@ -187,7 +187,7 @@ function createOneLimit<Dimension extends string>(
   };
 }
 
-function dimensionsOf(names: readonly string[], subject: SubjectOf<string>): Readonly<Record<string, string>> {
+function dimensionsFrom(names: readonly string[], subject: SubjectOf<string>): Readonly<Record<string, string>> {
   if (typeof subject === "string") {
     if (names.length === 1) return { [names[0]!]: subject };
     throw wrongSubject(`must name every dimension of the limit (${names.join(", ")}), because there are several`);

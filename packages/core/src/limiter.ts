@@ -1,9 +1,9 @@
 import type { Clock } from "./clock.ts";
 import type { CounterStore, LeaseAnswer, LeaseAsk, Receipt, WindowReading } from "./counters/counter-store.ts";
 import type { Decision } from "./decision/decision.ts";
-import type { ResetOptions, SkippedLimit, SubjectResetRequest } from "./match/counters-of-subject.ts";
+import type { ResetOptions, SkippedLimit, SubjectResetRequest } from "./match/find-subject-counters.ts";
+import type { OnTrial } from "./match/report-trials.ts";
 import type { SubjectDirectory } from "./match/subject-directory.ts";
-import type { OnTrial } from "./match/tell-trials.ts";
 import type { Policy, PolicySet } from "./policy/policy.ts";
 import type { CheckRequest } from "./request/check-request.ts";
 

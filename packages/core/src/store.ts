@@ -23,10 +23,10 @@ export {
   withMethods,
 } from "./check-options.ts";
 export {
-  allowanceOf,
   epochMs,
-  epochOf,
   isLeasable,
+  leaseAllowance,
+  leaseEpoch,
   ledgerMarginMs,
   maxHoldMs,
   maxUnits,
@@ -43,14 +43,14 @@ export {
   type TakeCallback,
   wholeAnswer,
 } from "./counters/single-takes.ts";
-export { fits, isTaken, type LookedAt, outcomesOf, type TakePlan } from "./counters/take-plan.ts";
+export { fits, isTaken, type LookedAt, outcomesFromPlan, type TakePlan } from "./counters/take-plan.ts";
 export { rememberPerLimit, rememberPerWindow } from "./decision/remember-per-window.ts";
 export { outageRetryMs } from "./decision/retry-after.ts";
 export { outageDecision } from "./decision/uncounted-decision.ts";
 export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
 export { Lease, type LeaseTimes } from "./leases/lease.ts";
-export { listThatWaits } from "./list-that-waits.ts";
 export { defaultDeadlineMs, defaultIdTtlMs } from "./policy/bounds.ts";
 export { defaultPolicyId, isBuiltInDefault } from "./policy/default-policy.ts";
 export { limitScope } from "./policy/limit-scope.ts";
 export { defaultIpv6PrefixBits } from "./subject/ip-address.ts";
+export { untrackedList } from "./untracked-list.ts";

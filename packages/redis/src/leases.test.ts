@@ -8,7 +8,7 @@ import {
 } from "@sluice/test-servers";
 import * as fc from "fast-check";
 import type { LeaseAnswer, LeaseAsk, ManualClock, ResolvedLimit } from "sluice";
-import { epochMs, epochOf, ledgerMarginMs, maxHoldMs } from "sluice/store";
+import { epochMs, leaseEpoch, ledgerMarginMs, maxHoldMs } from "sluice/store";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ledgerKey } from "./ask/encode-lease.ts";
@@ -104,7 +104,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
 
     it("forgets an epoch the moment that it ends", async () => {
       const { epoch } = await lease(store, { want: 30 });
-      expect(epoch).toBe(epochOf(clock.epochMs(), holdMs));
+      expect(epoch).toBe(leaseEpoch(clock.epochMs(), holdMs));
       clock.advance(epoch - clock.epochMs() - 0.25);
       expect((await lease(store, {})).unspent).toBe(30);
       clock.advance(0.25);
@@ -203,7 +203,7 @@ describe.each(flavors)("leases on %s", (flavor) => {
 
     it("may hold any bytes: that is no error, and never lets more than the allowance out at once", async () => {
       const entry = fc.tuple(
-        fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.constant(epochOf(clock.epochMs(), holdMs) / epochMs)),
+        fc.oneof(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.constant(leaseEpoch(clock.epochMs(), holdMs) / epochMs)),
         fc.oneof(fc.nat({ max: 200 }), fc.double(), fc.constantFrom(2 ** 53, -1)),
       );
       const bytes = fc.oneof(fc.array(entry, { maxLength: 6 }).map(ledgerOf), fc.uint8Array({ maxLength: 40 }));

@@ -1,5 +1,5 @@
 import { type LimitOutcome, StoreUnavailable, type TakeOptions } from "sluice";
-import { mostExcusedMs, outcomesOf, type Stalls, whyLate } from "sluice/store";
+import { mostExcusedMs, outcomesFromPlan, type Stalls, whyLate } from "sluice/store";
 import { outcomesBefore, recordsOf } from "./ask/decode-reply.ts";
 import { newName } from "./ask/new-name.ts";
 import { type Answer, ArrivalsQuestion, createQuestion, type Question } from "./ask/question.ts";
@@ -53,7 +53,7 @@ export class PartTakes implements PartAsker {
   }
 
   before({ limits }: Part, { held, plan }: Answer): readonly LimitOutcome[] {
-    return held === undefined ? outcomesOf(limits, plan!, false) : outcomesBefore(limits, held);
+    return held === undefined ? outcomesFromPlan(limits, plan!, false) : outcomesBefore(limits, held);
   }
 
   recordsBefore({ limits }: Part, { numbers, atMs }: Answer): Answer["records"] {

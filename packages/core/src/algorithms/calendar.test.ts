@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { calendarOf } from "./calendar.ts";
+import { findCalendar } from "./calendar.ts";
 
 const at = (iso: string): number => Date.parse(iso);
 const shown = (unit: "day" | "month", zone: string, iso: string): string[] => {
-  const { startMs, endMs } = calendarOf(unit, zone)(at(iso));
+  const { startMs, endMs } = findCalendar(unit, zone)(at(iso));
   return [new Date(startMs).toISOString(), new Date(endMs).toISOString()];
 };
 
@@ -99,7 +99,7 @@ describe("calendar windows", () => {
       "America/St_Johns",
       "Pacific/Apia",
     ]) {
-      const calendar = calendarOf("day", zone);
+      const calendar = findCalendar("day", zone);
       let epochMs = at("2025-06-01T00:00:00Z");
       for (let days = 0; days < 730; days++) {
         const { startMs, endMs } = calendar(epochMs);

@@ -5,7 +5,7 @@ const dayMs = 24 * 60 * 60 * 1000;
 const calendars = new Map<string, Calendar>();
 
 /** The one calendar of a unit and a time zone: what `Intl` needs for it is not small. */
-export function calendarOf(unit: "day" | "month", timeZone: string): Calendar {
+export function findCalendar(unit: "day" | "month", timeZone: string): Calendar {
   const name = `${unit} ${timeZone}`;
   let calendar = calendars.get(name);
   if (calendar === undefined) {

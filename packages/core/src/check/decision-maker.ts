@@ -1,6 +1,6 @@
 import type { LimitOutcome, LimitRecord, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
 import type { OneOutcome } from "../counters/single-takes.ts";
-import { findSpeaking, leastRemaining, limitDecision, shadowDenials, usedOf } from "../decision/combine-outcomes.ts";
+import { findSpeaking, leastRemaining, limitDecision, shadowDenials, usedUnits } from "../decision/combine-outcomes.ts";
 import { CountedDecision } from "../decision/counted-decision.ts";
 import type { Decision, LimitDecision, ShadowDenial } from "../decision/decision.ts";
 import { SubjectStates, untroubled } from "../decision/subject-states.ts";
@@ -35,7 +35,7 @@ export class DecisionMaker {
     const { limit, subject, cost } = speaking.limit;
     const { outcome } = speaking;
     const remaining = leastRemaining(limits, outcomes);
-    const used = usedOf(outcome.window, outcome.windowRemaining);
+    const used = usedUnits(outcome.window, outcome.windowRemaining);
     const asked = { preview, replayed: answer.replayed };
     const decision = this.#decideBy(limit, subject, cost, outcome, remaining, used, answer.atMs, shadow, asked);
     if (request.details !== true && answer.receipt === undefined && answer.records === undefined) return decision;
@@ -51,7 +51,7 @@ export class DecisionMaker {
   /** The decision if one window is all there is. */
   decideOne(limit: CompiledLimit, subject: string, cost: number, outcome: Readonly<OneOutcome>): Decision {
     const { remaining } = outcome;
-    const used = usedOf(outcome.window, remaining);
+    const used = usedUnits(outcome.window, remaining);
     return this.#decideBy(limit, subject, cost, outcome, remaining, used, outcome.atMs, noShadow, plainCheck);
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { Receipt, ResolvedLimit, TakeAnswer } from "../counters/counter-store.ts";
-import { outageReasonOf } from "../counters/store-unavailable.ts";
+import { outageReason } from "../counters/store-unavailable.ts";
 import type { Decision } from "../decision/decision.ts";
 import { degradedDecision } from "../decision/uncounted-decision.ts";
 import { LocalCounters } from "../failing/local-counters.ts";
@@ -27,7 +27,7 @@ export class OutageDecisions {
    * nothing, and the rest passes. A mistake of the caller stays an error, and is thrown.
    */
   decide(request: CheckRequest, resolution: Resolution, error: unknown): Decision {
-    const degraded = outageReasonOf(error);
+    const degraded = outageReason(error);
     const local = resolveLocal(resolution);
     let shadow = shadowRefusals(resolution.refusals);
     if (local.limits.length + local.refusals.length > 0) {

@@ -1,7 +1,7 @@
 import type { CounterStore, ResolvedLimit } from "../counters/counter-store.ts";
 import { orUnavailable } from "../counters/store-unavailable.ts";
 import type { ResetCounter } from "../limiter.ts";
-import type { ResetOptions } from "../match/counters-of-subject.ts";
+import type { ResetOptions } from "../match/find-subject-counters.ts";
 
 /** How many limits are reset in one call of a store. */
 const resetTogether = 100;

@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import { ManualClock } from "../clock.ts";
 import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "../testing/index.ts";
-import { allowanceOf, maxUnits } from "./allowance.ts";
+import { leaseAllowance, maxUnits } from "./allowance.ts";
 import { MemoryCounters } from "./memory-counters.ts";
 
 function ofLimits(maxOvershoot: number, ...limits: number[]): number {
   const windows = limits.map((limit, i) => windowOf(limit, 1000 * 60 ** i));
-  return allowanceOf(compiled(maxOvershoot, windows));
+  return leaseAllowance(compiled(maxOvershoot, windows));
 }
 
 function compiled(maxOvershoot: number, windows: ReturnType<typeof windowOf>[]): ReturnType<typeof resolvedLimit> {

@@ -15,12 +15,12 @@ export const ledgerMarginMs = 5000;
 export const epochMs = 10_000;
 
 /** The epoch of what is granted now: when it ends, in milliseconds since 1970. */
-export function epochOf(nowMs: number, holdMs: number): number {
+export function leaseEpoch(nowMs: number, holdMs: number): number {
   return Math.ceil((nowMs + holdMs + ledgerMarginMs) / epochMs) * epochMs;
 }
 
 /** The most that may be granted and unspent of a limit and subject at any moment, on all nodes together: the bound. */
-export function allowanceOf({ limit, windows }: Pick<ResolvedLimit, "limit" | "windows">): number {
+export function leaseAllowance({ limit, windows }: Pick<ResolvedLimit, "limit" | "windows">): number {
   let smallest = Number.POSITIVE_INFINITY;
   for (const { source } of windows) smallest = Math.min(smallest, source.limit);
   if (windows.length === 0) return 0;
@@ -30,7 +30,7 @@ export function allowanceOf({ limit, windows }: Pick<ResolvedLimit, "limit" | "w
 }
 
 /** Leases of fewer units than this are not worth their calls, unless a policy asks for them. */
-export function leastAllowanceOf(counters: CounterMode): number {
+export function leastAllowance(counters: CounterMode): number {
   return counters === "leased" ? 1 : 10;
 }
 

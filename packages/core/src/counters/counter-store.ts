@@ -187,7 +187,7 @@ export interface LeaseAnswer {
  * - A grant is charged when it is made: as much as fits every window of every limit, up to what is wanted.
  * - Of each limit and subject it keeps a *ledger*: what was granted and is unspent, by the time at which that is forgotten, which is
  *   no sooner than `holdMs` and a margin after it was granted. A grant is at most half, rounded up, of what the ledger leaves of
- *   the allowance (`allowanceOf`). So what is unspent never exceeds the allowance.
+ *   the allowance (`leaseAllowance`). So what is unspent never exceeds the allowance.
  * - What is settled leaves the ledger; what is returned also leaves the counters, as a credit does. Both what is returned and what is
  *   kept is only as much as the ledger has in that epoch: more was never granted. `reset` leaves the ledger alone.
  * - One call is atomic, and is never repeated by itself. Limits that are not leasable (`isLeasable`) are refused.

@@ -52,8 +52,8 @@ export class CounterTable {
 
   /** The counter's place, or −1. Good until the next `insert` or `delete` in any table of the budget. */
   find(lo: number, hi: number): number {
-    if (this.#growing !== undefined) return this.#findWhileGrowing(lo, keyOf(hi));
-    return findIn(this.#arrays, this.#stride, lo, keyOf(hi));
+    if (this.#growing !== undefined) return this.#findWhileGrowing(lo, slotKey(hi));
+    return findIn(this.#arrays, this.#stride, lo, slotKey(hi));
   }
 
   /**
@@ -72,7 +72,7 @@ export class CounterTable {
     this.#count += 1;
     this.#held[owner]! += 1;
     budget.counters += 1;
-    return this.#place(lo, keyOf(hi) | (owner << ownerShift), nowMs);
+    return this.#place(lo, slotKey(hi) | (owner << ownerShift), nowMs);
   }
 
   get highestOwner(): number {
@@ -84,7 +84,7 @@ export class CounterTable {
     return this.#held[owner]!;
   }
 
-  evictableOf(owner: number): number {
+  countEvictable(owner: number): number {
     return this.#held[owner]! - this.#exhausted[owner]!;
   }
 
@@ -97,8 +97,8 @@ export class CounterTable {
     const marked = (before & ~maxLevel) | level;
     if (before === marked) return;
     hashes[hi] = marked;
-    if (level === maxLevel) this.#exhausted[ownerOf(before)]! += 1;
-    else if ((before & maxLevel) === maxLevel) this.#exhausted[ownerOf(before)]! -= 1;
+    if (level === maxLevel) this.#exhausted[slotOwner(before)]! += 1;
+    else if ((before & maxLevel) === maxLevel) this.#exhausted[slotOwner(before)]! -= 1;
   }
 
   delete(at: number): void {
@@ -126,7 +126,7 @@ export class CounterTable {
    * idle counter that is met on the way goes instead, and an exhausted one never does. False if none was found.
    */
   evictLeastUsed(owner: number, nowMs: number): boolean {
-    if (this.evictableOf(owner) === 0) return false;
+    if (this.countEvictable(owner) === 0) return false;
     this.#moveSome();
     const { numbers, hashes, slots, mask } = this.#arrays;
     let victim = -1;
@@ -145,7 +145,7 @@ export class CounterTable {
         return true;
       }
       const used = hi & maxLevel;
-      if (used === maxLevel || ownerOf(hi) !== owner) continue;
+      if (used === maxLevel || slotOwner(hi) !== owner) continue;
       seen += 1;
       if (used > leastUsed || (used === leastUsed && idleMs >= soonestMs)) continue;
       leastUsed = used;
@@ -256,8 +256,8 @@ export class CounterTable {
   #forget({ numbers, hashes }: TableArrays, at: number): void {
     this.#onDrop?.(numbers, at);
     const hi = hashes[2 * at - 1]!;
-    this.#held[ownerOf(hi)]! -= 1;
-    if ((hi & maxLevel) === maxLevel) this.#exhausted[ownerOf(hi)]! -= 1;
+    this.#held[slotOwner(hi)]! -= 1;
+    if ((hi & maxLevel) === maxLevel) this.#exhausted[slotOwner(hi)]! -= 1;
     this.#count -= 1;
     this.#budget.counters -= 1;
   }
@@ -348,7 +348,7 @@ function findLargest(
   for (const table of tables) {
     if (table.count <= most) continue;
     for (let owner = 0; owner <= table.highestOwner; owner++) {
-      if (table.heldBy(owner) <= most || table.evictableOf(owner) === 0) continue;
+      if (table.heldBy(owner) <= most || table.countEvictable(owner) === 0) continue;
       most = table.heldBy(owner);
       largest = { table, owner };
     }
@@ -376,11 +376,11 @@ const keyMask = ~0xfff;
 const gone = Number.NEGATIVE_INFINITY;
 
 /** The upper half of a hash without owner and level; 0 marks an empty slot. */
-function keyOf(hi: number): number {
+function slotKey(hi: number): number {
   return hi & keyMask || ~keyMask + 1;
 }
 
-function ownerOf(hi: number): number {
+function slotOwner(hi: number): number {
   return (hi >>> ownerShift) & (owners - 1);
 }
 

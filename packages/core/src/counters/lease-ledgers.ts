@@ -28,7 +28,7 @@ export class LeaseLedgers {
 
   /** Whether there is room for the ledgers of all of these. */
   hasRoom(limits: readonly Of[], nowMs: number): boolean {
-    const fresh = limits.filter((of) => this.#ledgers.find(nameOf(of), nowMs) === undefined);
+    const fresh = limits.filter((of) => this.#ledgers.find(ledgerName(of), nowMs) === undefined);
     return fresh.length === 0 || fresh.length <= this.#ledgers.roomAt(nowMs);
   }
 
@@ -37,7 +37,7 @@ export class LeaseLedgers {
     const ledger: Ledger = new Map();
     for (const [known, held] of this.#find(of, nowMs)) if (known > nowMs && held > 0) ledger.set(known, held);
     ledger.set(epoch, (ledger.get(epoch) ?? 0) + units);
-    this.#ledgers.set(nameOf(of), ledger, Math.max(...ledger.keys()), nowMs);
+    this.#ledgers.set(ledgerName(of), ledger, Math.max(...ledger.keys()), nowMs);
   }
 
   /**
@@ -52,16 +52,16 @@ export class LeaseLedgers {
     const unspent = Math.max(held - keptHere - spent, 0);
     const returnedHere = Math.min(unspent, returned);
     ledger.set(epoch, unspent - returnedHere);
-    if ([...ledger.values()].every((units) => units === 0)) this.#ledgers.delete(nameOf(of));
+    if ([...ledger.values()].every((units) => units === 0)) this.#ledgers.delete(ledgerName(of));
     return { kept: keptHere, returned: returnedHere };
   }
 
   #find(of: Of, nowMs: number): Ledger {
-    return this.#ledgers.find(nameOf(of), nowMs) ?? new Map();
+    return this.#ledgers.find(ledgerName(of), nowMs) ?? new Map();
   }
 }
 
 /** Both may hold any character. */
-function nameOf({ limit, subject }: Of): string {
+function ledgerName({ limit, subject }: Of): string {
   return `${limit.identity.length} ${limit.identity}${subject}`;
 }

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../clock.ts";
 import type { HotKeys } from "../hot-keys/hot-keys.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import { defaultIdTtlMs } from "../policy/bounds.ts";
-import { allowanceOf, epochOf, isLeasable } from "./allowance.ts";
+import { isLeasable, leaseAllowance, leaseEpoch } from "./allowance.ts";
 import { Blocks } from "./blocks.ts";
 import { checkLeaseAsk } from "./check-lease-ask.ts";
 import { CounterOwners } from "./counter-owners.ts";
@@ -32,7 +32,7 @@ import { Receipts, type TakenWindow } from "./receipts.ts";
 import { createOneOutcome, type OneOutcome, type SingleTakes } from "./single-takes.ts";
 import { SteadyClock } from "./steady-clock.ts";
 import { StoreUnavailable } from "./store-unavailable.ts";
-import { fits, isTaken, outcomesOf } from "./take-plan.ts";
+import { fits, isTaken, outcomesFromPlan } from "./take-plan.ts";
 import { WindowCounters } from "./window-counters.ts";
 
 export interface MemoryCountersOptions {
@@ -142,7 +142,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     const answer: TakeAnswer = {
       taken,
       atMs: this.#clock.originMs + nowMs,
-      outcomes: outcomesOf(limits, plan, true),
+      outcomes: outcomesFromPlan(limits, plan, true),
       receipt: windows === undefined || windows.length === 0 ? undefined : this.#receipts.create(windows, id, nowMs),
       replayed: false,
       records: this.#record(limits, plan, options?.record, nowMs),
@@ -179,7 +179,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
 
   peek(limits: readonly ResolvedLimit[], options?: PeekOptions): TakeAnswer {
     const nowMs = this.#clock.now();
-    const outcomes = outcomesOf(limits, this.#planned.plan(limits, nowMs), false);
+    const outcomes = outcomesFromPlan(limits, this.#planned.plan(limits, nowMs), false);
     const records = this.#record(limits, undefined, options?.record, nowMs);
     return { taken: false, atMs: this.#clock.originMs + nowMs, outcomes, receipt: undefined, replayed: false, records };
   }
@@ -257,7 +257,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     if (limits.length === 0) return { granted: 0, epoch: 0, atMs: 0, outcomes: [], unspent: 0, forgotten: 0 };
     const nowMs = this.#clock.now();
     const ledgerMs = this.#ledgerOriginMs + nowMs;
-    const epoch = epochOf(ledgerMs, ask.holdMs);
+    const epoch = leaseEpoch(ledgerMs, ask.holdMs);
     const forgotten = ask.settled === undefined ? 0 : this.#settle(limits, ask.settled, epoch, nowMs);
     const granted = this.#grantable(limits, ask.want, nowMs);
     const costs = limits.map((limit) => ({ ...limit, cost: Math.max(granted, 1), group: 0 }));
@@ -270,7 +270,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
       granted,
       epoch,
       atMs: this.#clock.originMs + nowMs,
-      outcomes: outcomesOf(costs, plan, granted > 0),
+      outcomes: outcomesFromPlan(costs, plan, granted > 0),
       unspent: this.#ledgers.unspent(limits[0]!, ledgerMs),
       forgotten,
     };
@@ -300,7 +300,7 @@ export class MemoryCounters implements CentralCounters, SingleTakes {
     if (!limits.every(isLeasable) || !this.#ledgers.hasRoom(limits, this.#ledgerOriginMs + nowMs)) return 0;
     let most = want;
     for (const limit of limits) {
-      const room = allowanceOf(limit) - this.#ledgers.unspent(limit, this.#ledgerOriginMs + nowMs);
+      const room = leaseAllowance(limit) - this.#ledgers.unspent(limit, this.#ledgerOriginMs + nowMs);
       most = Math.min(most, Math.ceil(room / 2));
     }
     if (most <= 0) return 0;

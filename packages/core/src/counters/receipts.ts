@@ -98,7 +98,7 @@ export class Receipts {
   /** A counter begins anew: what was taken from it before cannot be given back. */
   begin(window: CompiledWindow, lo: number, hi: number): void {
     if (this.#watched.size === 0) return;
-    const watched = this.#watched.get(keyOf(window, lo, hi));
+    const watched = this.#watched.get(counterKey(window, lo, hi));
     if (watched !== undefined) watched.beginnings += 1;
   }
 
@@ -108,14 +108,14 @@ export class Receipts {
    */
   credit(window: CompiledWindow, lo: number, hi: number, { emptied, givenMs }: Credited): void {
     if (this.#watched.size === 0) return;
-    const watched = this.#watched.get(keyOf(window, lo, hi));
+    const watched = this.#watched.get(counterKey(window, lo, hi));
     if (watched === undefined) return;
     watched.givenMs += givenMs;
     if (emptied) watched.beginnings += 1;
   }
 
   #watch({ window, lo, hi }: TakenWindow): Watched {
-    const key = keyOf(window, lo, hi);
+    const key = counterKey(window, lo, hi);
     let watched = this.#watched.get(key);
     if (watched === undefined) {
       watched = { out: 0, givenMs: 0, beginnings: 0 };
@@ -128,7 +128,7 @@ export class Receipts {
   #release({ parts }: Outstanding): void {
     for (const { taken, watched } of parts) {
       watched.out -= 1;
-      if (watched.out === 0) this.#watched.delete(keyOf(taken.window, taken.lo, taken.hi));
+      if (watched.out === 0) this.#watched.delete(counterKey(taken.window, taken.lo, taken.hi));
     }
   }
 }
@@ -148,6 +148,6 @@ declare const crypto: { getRandomValues(array: Uint32Array): Uint32Array };
 const stock = new Uint32Array(3 * 64);
 let drawn = stock.length;
 
-function keyOf({ kind }: CompiledWindow, lo: number, hi: number): string {
+function counterKey({ kind }: CompiledWindow, lo: number, hi: number): string {
   return `${kind} ${lo} ${hi}`;
 }

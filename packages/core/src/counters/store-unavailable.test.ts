@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SluiceError } from "../errors.ts";
-import { orUnavailable, outageReasonOf, StoreUnavailable } from "./store-unavailable.ts";
+import { orUnavailable, outageReason, StoreUnavailable } from "./store-unavailable.ts";
 
 describe("StoreUnavailable", () => {
   it("says why in a word for programs and in a sentence for people", () => {
@@ -31,13 +31,13 @@ describe("StoreUnavailable", () => {
   it("is not what the caller's own mistakes become", async () => {
     const mistake = new SluiceError("idempotency_conflict", "used before");
     await expect(orUnavailable(() => Promise.reject(mistake))).rejects.toBe(mistake);
-    expect(() => outageReasonOf(mistake)).toThrow(mistake);
+    expect(() => outageReason(mistake)).toThrow(mistake);
   });
 
   it("gives a decision its reason; any other error stands for a store that cannot be reached", () => {
-    expect(outageReasonOf(new StoreUnavailable("storage_overloaded"))).toBe("storage_overloaded");
+    expect(outageReason(new StoreUnavailable("storage_overloaded"))).toBe("storage_overloaded");
     for (const other of [new TypeError("x is not a function"), "gone", undefined]) {
-      expect(outageReasonOf(other)).toBe("storage_unavailable");
+      expect(outageReason(other)).toBe("storage_unavailable");
     }
   });
 });

@@ -48,7 +48,7 @@ export class StoreUnavailable extends Error {
 }
 
 /** Why a store did not answer, by what it rejected with. What the caller got wrong is thrown on. */
-export function outageReasonOf(error: unknown): StoreUnavailableReason {
+export function outageReason(error: unknown): StoreUnavailableReason {
   if (error instanceof StoreUnavailable) return error.reason;
   if (error instanceof SluiceError) throw error;
   return "storage_unavailable";

@@ -30,8 +30,8 @@ export function isTaken({ refused }: TakePlan, group: number): boolean {
   return refused.size === 0 || !(refused.has(0) || refused.has(group));
 }
 
-/** Lets the window that limits most speak for each limit. A store whose answers wait gives a list by `listThatWaits`. */
-export function outcomesOf(
+/** Lets the window that limits most speak for each limit. A store whose answers wait gives a list by `untrackedList`. */
+export function outcomesFromPlan(
   limits: readonly ResolvedLimit[],
   plan: TakePlan,
   charging: boolean,

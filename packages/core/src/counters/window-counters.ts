@@ -58,13 +58,13 @@ export class WindowCounters {
   }
 
   find(window: CompiledWindow, lo: number, hi: number): number {
-    return this.#tableOf(window.kind).find(lo, hi);
+    return this.#findTable(window.kind).find(lo, hi);
   }
 
   /** How the window stands to a cost. Changes nothing. */
   verdict(window: CompiledWindow, at: number, cost: number, nowMs: number, originMs: number): WindowVerdict {
     const absent = at < 0;
-    const { numbers } = this.#tableOf(window.kind);
+    const { numbers } = this.#findTable(window.kind);
     switch (window.kind) {
       case "arrival":
         return decideArrival(window, absent ? neverArrived : numbers[at]!, cost, nowMs);
@@ -86,7 +86,7 @@ export class WindowCounters {
    * for it.
    */
   place(window: CompiledWindow, lo: number, hi: number, nowMs: number): number {
-    const table = this.#tableOf(window.kind);
+    const table = this.#findTable(window.kind);
     if (window.kind === "log" && !this.#hasRoomForLogs()) {
       this.trimLogs(nowMs);
       if (!this.#hasRoomForLogs()) {
@@ -104,7 +104,7 @@ export class WindowCounters {
 
   /** Keeps a counter from being dropped, because its limit refuses its subject, or because it is about to be taken from. */
   hold(window: CompiledWindow, at: number): void {
-    this.#tableOf(window.kind).setLeft(at, 0);
+    this.#findTable(window.kind).setLeft(at, 0);
   }
 
   /**
@@ -113,7 +113,7 @@ export class WindowCounters {
    */
   reserve(window: CompiledWindow, at: number): number {
     this.hold(window, at);
-    const { numbers } = this.#tableOf(window.kind);
+    const { numbers } = this.#findTable(window.kind);
     const word0 = numbers[at]!;
     numbers[at] = Number.POSITIVE_INFINITY;
     return word0;
@@ -121,7 +121,7 @@ export class WindowCounters {
 
   /** Undoes `hold`, or `reserve` if its `word0` is given. */
   letGo(window: CompiledWindow, lo: number, hi: number, verdict: WindowVerdict, word0?: number): void {
-    const table = this.#tableOf(window.kind);
+    const table = this.#findTable(window.kind);
     const at = table.find(lo, hi);
     if (at < 0) return;
     table.setLeft(at, verdict.remaining / window.capacity);
@@ -130,7 +130,7 @@ export class WindowCounters {
 
   /** Takes what a verdict found to fit, from a counter that was found or placed. */
   take(window: CompiledWindow, at: number, verdict: WindowVerdict, cost: number, nowMs: number): void {
-    const table = this.#tableOf(window.kind);
+    const table = this.#findTable(window.kind);
     const { numbers } = table;
     table.setLeft(at, verdict.remainingAfter / window.capacity);
     numbers[at] = verdict.word0;
@@ -169,7 +169,7 @@ export class WindowCounters {
 
   /** Takes unconditionally, into bounded debt where it must. */
   charge(window: CompiledWindow, lo: number, hi: number, cost: number, nowMs: number, originMs: number): Placing {
-    const table = this.#tableOf(window.kind);
+    const table = this.#findTable(window.kind);
     let at = table.find(lo, hi);
     const fresh = at < 0;
     if (fresh) at = this.place(window, lo, hi, nowMs);
@@ -214,7 +214,7 @@ export class WindowCounters {
     nowMs: number,
     originMs: number,
   ): Credited | undefined {
-    const table = this.#tableOf(window.kind);
+    const table = this.#findTable(window.kind);
     const at = table.find(lo, hi);
     if (at < 0) return undefined;
     const credited = this.#creditAt(window, at, cost, nowMs, originMs);
@@ -228,7 +228,7 @@ export class WindowCounters {
   /** Undoes a take. False where its moment has passed, or its counter no longer holds it. */
   give(outstanding: OutstandingWindow, nowMs: number, originMs: number): boolean {
     const { window, lo, hi, word0 } = outstanding.taken;
-    const table = this.#tableOf(window.kind);
+    const table = this.#findTable(window.kind);
     const at = table.find(lo, hi);
     if (at < 0 || nowMs >= word0 || !this.#giveAt(outstanding, at, nowMs)) return false;
     table.setLeft(at, this.verdict(window, at, 1, nowMs, originMs).remaining / window.capacity);
@@ -237,7 +237,7 @@ export class WindowCounters {
 
   #giveAt({ taken, givenSinceMs, noteGiven }: OutstandingWindow, at: number, nowMs: number): boolean {
     const { window, cost, takenMs, word0 } = taken;
-    const { numbers } = this.#tableOf(window.kind);
+    const { numbers } = this.#findTable(window.kind);
     switch (window.kind) {
       case "arrival": {
         const given = giveArrival(window, numbers[at]!, cost, word0 - givenSinceMs, nowMs);
@@ -268,7 +268,7 @@ export class WindowCounters {
   }
 
   forget(window: CompiledWindow, lo: number, hi: number): void {
-    const table = this.#tableOf(window.kind);
+    const table = this.#findTable(window.kind);
     const at = table.find(lo, hi);
     if (at >= 0) table.delete(at);
   }
@@ -302,7 +302,7 @@ export class WindowCounters {
     return this.#budget.leavesRoom(this.#logBytes);
   }
 
-  #tableOf(kind: CounterKind): CounterTable {
+  #findTable(kind: CounterKind): CounterTable {
     switch (kind) {
       case "arrival":
         return this.#arrivals;
@@ -335,7 +335,7 @@ export class WindowCounters {
   }
 
   #creditAt(window: CompiledWindow, at: number, cost: number, nowMs: number, originMs: number): Credited | undefined {
-    const { numbers } = this.#tableOf(window.kind);
+    const { numbers } = this.#findTable(window.kind);
     switch (window.kind) {
       case "arrival": {
         const given = creditArrival(window, numbers[at]!, cost, nowMs);

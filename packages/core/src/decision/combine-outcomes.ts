@@ -32,7 +32,7 @@ export function leastRemaining(limits: readonly ResolvedLimit[], outcomes: reado
   return least;
 }
 
-export function reasonOf(fits: Fit): DecisionReason {
+export function decisionReason(fits: Fit): DecisionReason {
   switch (fits) {
     case "now":
       return "within_limits";
@@ -46,12 +46,12 @@ export function reasonOf(fits: Fit): DecisionReason {
 }
 
 /** A denial that can pass later says when; one that cannot says nothing. */
-export function retryAfterOf(outcome: Pick<LimitOutcome, "fits" | "retryAfterMs">): number | undefined {
+export function findRetryAfter(outcome: Pick<LimitOutcome, "fits" | "retryAfterMs">): number | undefined {
   return outcome.fits === "now" || outcome.fits === "never" ? undefined : outcome.retryAfterMs;
 }
 
 /** Where a denial says when to retry, that is what matters. */
-export function moreAfterOf({ fits, moreAfterMs }: Pick<LimitOutcome, "fits" | "moreAfterMs">): number | undefined {
+export function findMoreAfter({ fits, moreAfterMs }: Pick<LimitOutcome, "fits" | "moreAfterMs">): number | undefined {
   return (fits === "now" || fits === "never") && moreAfterMs !== Number.POSITIVE_INFINITY ? moreAfterMs : undefined;
 }
 
@@ -69,26 +69,26 @@ export function limitDecision(
     subject,
     algorithm: limit.source.algorithm,
     allowed: fits === "now",
-    reason: reasonOf(fits),
+    reason: decisionReason(fits),
     window: window.source,
     cost,
     limit: window.capacity,
     remaining: outcome.remaining,
-    used: usedOf(window, outcome.windowRemaining),
-    retryAfterMs: retryAfterOf(outcome),
+    used: usedUnits(window, outcome.windowRemaining),
+    retryAfterMs: findRetryAfter(outcome),
     resetAfterMs: outcome.resetAfterMs,
-    queue: queueOf(window, outcome),
+    queue: findQueue(window, outcome),
     shadow: group !== 0,
     ...(record !== undefined && { record }),
   };
 }
 
 /** Whole units; a burst of 2.78 holds two. */
-export function usedOf(window: CompiledWindow, windowRemaining: number): number {
+export function usedUnits(window: CompiledWindow, windowRemaining: number): number {
   return Math.floor(window.capacity) - windowRemaining;
 }
 
-export function queueOf(
+export function findQueue(
   window: CompiledWindow,
   { queuePosition, queueDelayMs, fits }: Pick<LimitOutcome, "queuePosition" | "queueDelayMs" | "fits">,
 ): LimitDecision["queue"] {
@@ -108,8 +108,8 @@ export function shadowDenials(
       policy: limit.policy.id,
       version: limit.policy.version,
       scope: limit.scope,
-      reason: reasonOf(outcome.fits),
-      retryAfterMs: retryAfterOf(outcome),
+      reason: decisionReason(outcome.fits),
+      retryAfterMs: findRetryAfter(outcome),
     });
   }
   return denials;

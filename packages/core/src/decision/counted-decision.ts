@@ -1,6 +1,6 @@
 import type { LimitOutcome } from "../counters/counter-store.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
-import { moreAfterOf, queueOf, reasonOf, retryAfterOf } from "./combine-outcomes.ts";
+import { decisionReason, findMoreAfter, findQueue, findRetryAfter } from "./combine-outcomes.ts";
 import type { Decision, ShadowDenial } from "./decision.ts";
 
 type Standing = Pick<Decision, "state" | "denyCount">;
@@ -30,7 +30,7 @@ function fill(
   const { policy } = limit;
   const { fits, resetAfterMs } = outcome;
   this.allowed = fits === "now";
-  this.reason = reasonOf(fits);
+  this.reason = decisionReason(fits);
   this.cost = cost;
   this.policy = policy.id;
   this.version = policy.version;
@@ -40,11 +40,11 @@ function fill(
   this.remaining = remaining;
   this.limitRemaining = outcome.remaining;
   this.used = used;
-  this.retryAfterMs = retryAfterOf(outcome);
+  this.retryAfterMs = findRetryAfter(outcome);
   this.resetAfterMs = resetAfterMs;
   this.resetAtMs = findResetAt(window, atMs, resetAfterMs);
-  this.moreAfterMs = moreAfterOf(outcome);
-  this.queue = queueOf(window, outcome);
+  this.moreAfterMs = findMoreAfter(outcome);
+  this.queue = findQueue(window, outcome);
   this.state = standing.state;
   this.denyCount = standing.denyCount;
   this.replayed = replayed;

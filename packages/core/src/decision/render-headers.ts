@@ -223,14 +223,14 @@ export function nameLimits(decision: Decision): readonly NamedLimit[] {
 
   const names = new Set<string>();
   return listed.map((one) => {
-    const name = findFreeName(names, nameOf(one));
+    const name = findFreeName(names, renderName(one));
     names.add(name);
     return { name, window: one.window, limit: one.limit, allowed: one.allowed, speaks: one === speaker };
   });
 }
 
 /** The window's label is never cut off: it is what tells two names apart. */
-function nameOf({ policy, scope, window }: TellingFields): string {
+function renderName({ policy, scope, window }: TellingFields): string {
   const label = windowLabel(window);
   const name = printableText(`${policy}/${scope}`);
   return label === undefined ? name : `${name}/${printableText(label)}`;

@@ -5,8 +5,8 @@ import { compileWindow } from "../match/compile-limit.ts";
 import type { Candidate } from "../match/compiled-policy.ts";
 import type { Refusal, Resolution } from "../match/resolve.ts";
 import { type Asked, resolveLimits } from "../match/resolve-limits.ts";
+import { divideWindow } from "../policy/divide-window.ts";
 import type { Policy, Window } from "../policy/policy.ts";
-import { shareOfWindow } from "../policy/share-of-window.ts";
 import { windowLabel, withLabel } from "../policy/window-label.ts";
 import { readDimension } from "../request/read-dimension.ts";
 
@@ -37,7 +37,7 @@ export function resolveLocal({
     if (policy.onFailure !== "local") continue;
     local ??= [];
     if (policy.localLimits === undefined) {
-      const windows = resolved.windows.map((window) => shareOf(limit, window));
+      const windows = resolved.windows.map((window) => findShare(limit, window));
       local.push({ limit, windows, subject, cost, group });
     } else if (policy !== last) {
       // Limits of one policy follow each other: its local limits stand in for all of them, once.
@@ -85,7 +85,7 @@ function isReadable({ dimensions, ipv6PrefixBits }: Asked, name: string): boolea
 /** A window may be that of several limits, where a subject has it for all of them. */
 const shares = new WeakMap<CompiledLimit, WeakMap<Window, CompiledWindow>>();
 
-function shareOf(limit: CompiledLimit, { source, identity }: CompiledWindow): CompiledWindow {
+function findShare(limit: CompiledLimit, { source, identity }: CompiledWindow): CompiledWindow {
   let byWindow = shares.get(limit);
   if (byWindow === undefined) {
     byWindow = new WeakMap();
@@ -94,7 +94,7 @@ function shareOf(limit: CompiledLimit, { source, identity }: CompiledWindow): Co
   let share = byWindow.get(source);
   if (share?.identity !== identity) {
     const { algorithm } = limit.source;
-    const part = withLabel(shareOfWindow(source, algorithm, limit.policy.localShare), windowLabel(source));
+    const part = withLabel(divideWindow(source, algorithm, limit.policy.localShare), windowLabel(source));
     share = compileWindow(part, algorithm, identity);
     byWindow.set(source, share);
   }

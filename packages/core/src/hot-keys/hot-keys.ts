@@ -232,12 +232,12 @@ export class HotKeys {
   }
 
   #considerName(limit: CompiledLimit, subject: string, at: number, own: number): void {
-    if (this.#placeOf[entryOf(at)] !== 0) return;
+    if (this.#placeOf[entryNumber(at)] !== 0) return;
     let place = this.#findPlace(this.#byRate, own);
     const denied = this.#table[at + deniedAt]!;
     if (place < 0 && denied > 0) place = this.#findPlace(this.#byDenials, denied);
     if (place < 0) return;
-    this.#placeOf[entryOf(at)] = place + 1;
+    this.#placeOf[entryNumber(at)] = place + 1;
     this.#tagAtOf[place] = at;
     this.#names[place] = { policy: limit.policy.id, scope: limit.scope, subject: cut(subject) };
   }
@@ -275,9 +275,9 @@ export class HotKeys {
   }
 
   #forgetName(at: number): void {
-    const place = this.#placeOf[entryOf(at)]! - 1;
+    const place = this.#placeOf[entryNumber(at)]! - 1;
     if (place < 0) return;
-    this.#placeOf[entryOf(at)] = 0;
+    this.#placeOf[entryNumber(at)] = 0;
     this.#tagAtOf[place] = -1;
     this.#names[place] = undefined;
     const places = place < maxNames ? this.#byRate : this.#byDenials;
@@ -337,7 +337,7 @@ interface Name {
 }
 
 /** Numbers the entries without gaps, from the words that their tags are in. */
-function entryOf(at: number): number {
+function entryNumber(at: number): number {
   return (at >> 4) * ways + (at & (ways - 1));
 }
 

@@ -1,5 +1,5 @@
 import type { CallLater, Clock } from "../clock.ts";
-import { allowanceOf, isLeasable, leastAllowanceOf } from "../counters/allowance.ts";
+import { isLeasable, leaseAllowance, leastAllowance } from "../counters/allowance.ts";
 import type { CentralCounters, LeaseAnswer, LeaseAsk, LimitOutcome, ResolvedLimit } from "../counters/counter-store.ts";
 import { createOneOutcome, type OneOutcome } from "../counters/single-takes.ts";
 import { StoreUnavailable } from "../counters/store-unavailable.ts";
@@ -120,8 +120,8 @@ export class HeldLeases {
     const { policy } = asked.limit;
     const perSecond = this.#heat.note(lo, hi, nowMs);
     if (perSecond < this.#hotNow() && policy.counters !== "leased") return;
-    const allowance = allowanceOf(asked);
-    if (allowance < leastAllowanceOf(policy.counters)) return;
+    const allowance = leaseAllowance(asked);
+    if (allowance < leastAllowance(policy.counters)) return;
     const leased = new LeasedCounter(asked, lo, hi, new Lease(this.#options.times, allowance, perSecond, nowMs), nowMs);
     this.#table.add(leased);
     this.#sweepLater();

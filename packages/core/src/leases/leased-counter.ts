@@ -1,5 +1,5 @@
 import { moreArrivesMs, queuePosition } from "../algorithms/arrival.ts";
-import { allowanceOf, isLeasable } from "../counters/allowance.ts";
+import { isLeasable, leaseAllowance } from "../counters/allowance.ts";
 import type { LeaseAnswer, ResolvedLimit } from "../counters/counter-store.ts";
 import type { OneOutcome } from "../counters/single-takes.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
@@ -102,7 +102,7 @@ type LimitAndWindows = Pick<ResolvedLimit, "limit" | "windows">;
 export function isAlike(one: LimitAndWindows, other: LimitAndWindows): boolean {
   return (
     isLeasable(other) &&
-    allowanceOf(one) === allowanceOf(other) &&
+    leaseAllowance(one) === leaseAllowance(other) &&
     one.windows.length === other.windows.length &&
     one.windows.every(({ identity, perMs, capacity, source }, i) => {
       const window = other.windows[i]!;

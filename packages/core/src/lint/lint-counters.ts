@@ -1,4 +1,4 @@
-import { tellNotLeased } from "../leases/tell-not-leased.ts";
+import { describeNotLeased } from "../leases/describe-not-leased.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import { compileLimits, compileWindows } from "../match/compile-limit.ts";
 import type { Policy, SubjectEntry } from "../policy/policy.ts";
@@ -36,9 +36,9 @@ export function lintCounters(policy: Policy, subjects: readonly SubjectEntry[]):
 /** Why a limit is never leased, to no tier and no subject with windows of its own; undefined where it may be. */
 function whyNever(limit: CompiledLimit, subjects: readonly SubjectEntry[]): string | undefined {
   const others = [...limit.tiers.values(), ...ownWindows(limit, subjects)];
-  return others.some((windows) => tellNotLeased({ limit, windows }) === undefined)
+  return others.some((windows) => describeNotLeased({ limit, windows }) === undefined)
     ? undefined
-    : tellNotLeased({ limit, windows: limit.windows });
+    : describeNotLeased({ limit, windows: limit.windows });
 }
 
 function ownWindows(limit: CompiledLimit, subjects: readonly SubjectEntry[]): readonly (readonly CompiledWindow[])[] {

@@ -1,9 +1,9 @@
 import type { Problem } from "../errors.ts";
-import { paramsOf } from "../match/endpoint-trie.ts";
+import { findParams } from "../match/endpoint-trie.ts";
+import { divideWindow } from "../policy/divide-window.ts";
 import { anything } from "../policy/names.ts";
 import type { DimensionValues, Limit, Policy, PolicySet, SubjectEntry, Window } from "../policy/policy.ts";
 import { renderWindow } from "../policy/render-window.ts";
-import { shareOfWindow } from "../policy/share-of-window.ts";
 import { wellKnownDimensions } from "../request/read-dimension.ts";
 import { maxProblems, type Path } from "../shape/reading.ts";
 import { suggest } from "../shape/suggest.ts";
@@ -63,7 +63,7 @@ function lintLimits(policy: Policy, limits: readonly Limit[], at: Path, warn: Wa
     const limitAt = [...at, index];
     lintEverybodyTogether(policy, limit, limitAt, warn);
     lintDoubleBurst(limit, limitAt, warn);
-    for (const { windows, at: part } of windowsOf(limit)) {
+    for (const { windows, at: part } of listWindows(limit)) {
       lintLargestCost(policy, windows, [...limitAt, ...part], warn);
       lintNeedlessWindows(limit, windows, [...limitAt, ...part], warn);
     }
@@ -71,7 +71,7 @@ function lintLimits(policy: Policy, limits: readonly Limit[], at: Path, warn: Wa
 }
 
 /** The windows of a limit and of its tiers, each with the way to them. */
-function windowsOf(limit: Limit): readonly { readonly windows: readonly Window[]; readonly at: Path }[] {
+function listWindows(limit: Limit): readonly { readonly windows: readonly Window[]; readonly at: Path }[] {
   const tiers = Object.entries(limit.tiers).map(([tier, { windows }]) => ({ windows, at: ["tiers", tier, "windows"] }));
   return [{ windows: limit.windows, at: ["windows"] }, ...tiers];
 }
@@ -94,9 +94,9 @@ function lintLocalShare(policy: Policy, at: Path, warn: Warn): void {
   }
   const { endpoint, cost } = largestCost(policy);
   for (const [index, limit] of policy.limits.entries()) {
-    for (const { windows, at: part } of windowsOf(limit)) {
+    for (const { windows, at: part } of listWindows(limit)) {
       for (const [place, window] of windows.entries()) {
-        const { burst } = shareOfWindow(window, limit.algorithm, policy.localShare);
+        const { burst } = divideWindow(window, limit.algorithm, policy.localShare);
         // What never passes anyway has been told of.
         if (burst >= cost || window.burst < cost) continue;
         warn(
@@ -233,7 +233,7 @@ function lintDimensions(set: PolicySet, warn: Warn): void {
   };
   for (const { dimension, policy, path, otherwise } of named) {
     if (wellKnown.has(dimension) || dimension.length < minComparedLength) continue;
-    if (paramsOf(policy.match.endpoint ?? "/").has(dimension)) continue;
+    if (findParams(policy.match.endpoint ?? "/").has(dimension)) continue;
     const meant = suggestFor(dimension);
     if (meant !== undefined)
       warn(path, `is ${dimension}, which requests may never carry: ${otherwise}; did you mean ${meant}?`);

@@ -1,12 +1,12 @@
 import { compileArrival } from "../algorithms/arrival.ts";
-import { calendarOf } from "../algorithms/calendar.ts";
+import { findCalendar } from "../algorithms/calendar.ts";
 import { type Hash64, hashText } from "../counters/hash.ts";
 import type { CompiledLimit, CompiledWindow, CounterKind } from "../limits/compiled-limit.ts";
 import { limitScope } from "../policy/limit-scope.ts";
 import { anything } from "../policy/names.ts";
 import type { Algorithm, Limit, Policy, Window } from "../policy/policy.ts";
 import { labelWindows, windowLabel } from "../policy/window-label.ts";
-import { paramsOf } from "./endpoint-trie.ts";
+import { findParams } from "./endpoint-trie.ts";
 
 const kinds: Record<Algorithm, CounterKind> = {
   gcra: "arrival",
@@ -42,7 +42,7 @@ function windowNames(limit: Limit, windows: readonly Window[]): string[] {
   return windows.map((window) => {
     const { per, name } = window;
     const length = per.kind === "ms" ? `${per.ms}` : per.kind === "never" ? "once" : `${per.unit}@${per.timeZone}`;
-    const base = `${kindOf(window, limit.algorithm)}:${length}${name === undefined ? "" : `:${name}`}`;
+    const base = `${findKind(window, limit.algorithm)}:${length}${name === undefined ? "" : `:${name}`}`;
     const times = (seen.get(base) ?? 0) + 1;
     seen.set(base, times);
     return times === 1 ? base : `${base}#${times}`;
@@ -54,14 +54,14 @@ function isOnce({ per, limit, burst }: Window): boolean {
   return per.kind === "never" || (limit === 0 && burst > 0);
 }
 
-function kindOf(window: Window, algorithm: Algorithm): CounterKind {
+function findKind(window: Window, algorithm: Algorithm): CounterKind {
   return isOnce(window) || window.limit === 0 ? "count" : kinds[algorithm];
 }
 
 export function compileWindow(window: Window, algorithm: Algorithm, identity: string): CompiledWindow {
   const { per } = window;
-  const kind = kindOf(window, algorithm);
-  const perMs = lengthOf(window);
+  const kind = findKind(window, algorithm);
+  const perMs = windowLengthMs(window);
   const { intervalMs, fullMs, toleranceMs } =
     kind === "arrival"
       ? compileArrival(window.limit, perMs, window.burst)
@@ -77,7 +77,7 @@ export function compileWindow(window: Window, algorithm: Algorithm, identity: st
     fullMs,
     toleranceMs,
     furthestMs: toleranceMs,
-    calendar: per.kind === "calendar" ? calendarOf(per.unit, per.timeZone) : undefined,
+    calendar: per.kind === "calendar" ? findCalendar(per.unit, per.timeZone) : undefined,
     identity,
     hashLo: hash.lo,
     hashHi: hash.hi,
@@ -86,7 +86,7 @@ export function compileWindow(window: Window, algorithm: Algorithm, identity: st
 }
 
 /** Infinity for a one-off quota; for days and months of a calendar, what they usually are. */
-function lengthOf(window: Window): number {
+function windowLengthMs(window: Window): number {
   const { per } = window;
   if (isOnce(window) || per.kind === "never") return Number.POSITIVE_INFINITY;
   return per.kind === "ms" ? per.ms : nominalMs[per.unit];
@@ -101,7 +101,7 @@ export function compileWindows(identity: string, limit: Limit, windows: readonly
 }
 
 /** Lets windows know of the others that charge the same counters. */
-export function reachOf(
+export function findReach(
   windows: readonly CompiledWindow[],
   others: readonly CompiledWindow[],
 ): readonly CompiledWindow[] {
@@ -117,8 +117,8 @@ export function reachOfAll(limits: readonly CompiledLimit[]): readonly CompiledL
   if (all.length === new Set(all.map(({ identity }) => identity)).size) return limits;
   return limits.map((limit) => ({
     ...limit,
-    windows: reachOf(limit.windows, all),
-    tiers: new Map([...limit.tiers].map(([tier, windows]) => [tier, reachOf(windows, all)])),
+    windows: findReach(limit.windows, all),
+    tiers: new Map([...limit.tiers].map(([tier, windows]) => [tier, findReach(windows, all)])),
   }));
 }
 
@@ -132,17 +132,17 @@ export function labelTogether(windows: readonly Window[], limit: Limit, limits: 
   if (windows.length < 2 && alike.length < 2) return;
   const earlier = alike
     .slice(0, Math.max(alike.indexOf(limit), 0))
-    .flatMap(windowListsOf)
+    .flatMap(listWindowLists)
     .flat();
   labelWindows(windows, new Set(earlier.map((window) => windowLabel(window) ?? "")));
 }
 
-function windowListsOf({ windows, tiers }: Limit): readonly (readonly Window[])[] {
+function listWindowLists({ windows, tiers }: Limit): readonly (readonly Window[])[] {
   return [windows, ...Object.values(tiers).map((tier) => tier.windows)];
 }
 
 export function compileLimits(policy: Policy): readonly CompiledLimit[] {
-  return compileList(policy, policy.limits, ownerOf(policy), false);
+  return compileList(policy, policy.limits, counterOwner(policy), false);
 }
 
 /** Whether a policy is the new version of a trial that denies nobody. */
@@ -151,7 +151,7 @@ export function isLookedAt({ trial }: Policy): boolean {
 }
 
 /** What is only looked at counts apart: the other version charges the policy's own counters already. */
-function ownerOf(policy: Policy): string {
+function counterOwner(policy: Policy): string {
   return isLookedAt(policy) ? `${policy.id}${between}trial` : policy.id;
 }
 
@@ -171,7 +171,7 @@ export function compileGivenLimits(policy: Policy): readonly CompiledLimit[] {
 
 /** The policy's `local_limits`, whose counters are never those of its `limits`, whatever either are called. */
 export function compileLocalLimits(policy: Policy): readonly CompiledLimit[] {
-  return compileList(policy, policy.localLimits ?? [], `${ownerOf(policy)}${between}local`, true);
+  return compileList(policy, policy.localLimits ?? [], `${counterOwner(policy)}${between}local`, true);
 }
 
 function compileList(
@@ -180,9 +180,9 @@ function compileList(
   owner: string,
   local: boolean,
 ): readonly CompiledLimit[] {
-  const params = paramsOf(policy.match.endpoint ?? "/");
+  const params = findParams(policy.match.endpoint ?? "/");
   const identities = limits.map((limit) => limitIdentity(owner, limit));
-  for (const limit of limits) for (const windows of windowListsOf(limit)) labelTogether(windows, limit, limits);
+  for (const limit of limits) for (const windows of listWindowLists(limit)) labelTogether(windows, limit, limits);
   const compiled = limits.map((limit, i): CompiledLimit => {
     const identity = identities[i]!;
     hashText(`${identity}${between}limit`, hash, identityKind);

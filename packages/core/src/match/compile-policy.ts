@@ -3,7 +3,7 @@ import { canonicalValue } from "../subject/canonical-value.ts";
 import { createCidrSet, parseCidr } from "../subject/cidr-set.ts";
 import { compileLimits, compileLocalLimits, isLookedAt, reachOfAll } from "./compile-limit.ts";
 import type { CompiledPolicy, Condition, ValueList } from "./compiled-policy.ts";
-import { EndpointTrie, specificityOf } from "./endpoint-trie.ts";
+import { EndpointTrie, patternSpecificity } from "./endpoint-trie.ts";
 
 /** Policies are never changed, so what was compiled for one generation serves all that it is in. */
 const compiledPolicies = new WeakMap<Policy, CompiledPolicy>();
@@ -78,6 +78,7 @@ function compileList(dimension: string, values: readonly string[]): ValueList {
 function compileCosts(costs: Policy["cost"]): CompiledPolicy["costs"] {
   if (costs.length === 0) return undefined;
   const trie: NonNullable<CompiledPolicy["costs"]> = new EndpointTrie();
-  for (const { endpoint, cost } of costs) trie.at(endpoint, () => ({ specificity: specificityOf(endpoint), cost }));
+  for (const { endpoint, cost } of costs)
+    trie.at(endpoint, () => ({ specificity: patternSpecificity(endpoint), cost }));
   return trie;
 }

@@ -10,7 +10,7 @@ export class EndpointTrie<T> {
   /** The value at a pattern, created when it is not there yet. Patterns that match alike share one. */
   at(pattern: string, create: () => T): T {
     let node = this.#root;
-    for (const segment of segmentsOf(normalizeEndpoint(pattern))) {
+    for (const segment of splitPath(normalizeEndpoint(pattern))) {
       if (segment === "**") {
         node.rest ??= { value: create() };
         return node.rest.value;
@@ -34,7 +34,7 @@ export class EndpointTrie<T> {
   /** Every value whose pattern matches a reading of a path. An empty segment that was kept is a name like any other to `*`. */
   find(path: string): T[] {
     const found: T[] = [];
-    walk(this.#root, segmentsOf(path), 0, found);
+    walk(this.#root, splitPath(path), 0, found);
     return found;
   }
 }
@@ -69,7 +69,7 @@ function walk<T>(node: Node<T>, segments: readonly string[], depth: number, foun
 }
 
 /** `/v1/orders` → `["v1", "orders"]`; the root has none. */
-export function segmentsOf(path: string): string[] {
+export function splitPath(path: string): string[] {
   return path === "/" || path === "" ? [] : path.slice(1).split("/");
 }
 
@@ -81,15 +81,15 @@ function isOneSegment(segment: string): boolean {
  * How specific a pattern is, comparable as text: segment by segment a literal goes before one of any name, and that
  * before the rest; a pattern that ends goes before one whose rest is empty.
  */
-export function specificityOf(pattern: string): string {
-  const ranks = segmentsOf(pattern).map((segment) => (segment === "**" ? "0" : isOneSegment(segment) ? "1" : "2"));
+export function patternSpecificity(pattern: string): string {
+  const ranks = splitPath(pattern).map((segment) => (segment === "**" ? "0" : isOneSegment(segment) ? "1" : "2"));
   return `${ranks.join("")}3`;
 }
 
 /** Which segment of the path each `{param}` of a pattern names. */
-export function paramsOf(pattern: string): ReadonlyMap<string, number> {
+export function findParams(pattern: string): ReadonlyMap<string, number> {
   const params = new Map<string, number>();
-  for (const [index, segment] of segmentsOf(pattern).entries()) {
+  for (const [index, segment] of splitPath(pattern).entries()) {
     if (segment.startsWith("{") && segment.endsWith("}")) params.set(segment.slice(1, -1), index);
   }
   return params;

@@ -147,11 +147,11 @@ function withoutReplaced(list: readonly Candidate[], aside: readonly CompiledPol
 }
 
 function createCandidates(list: readonly Candidate[], aside: readonly CompiledPolicy[]): Candidates {
-  return { list, onlyLimit: onlyLimitOf(list), aside };
+  return { list, onlyLimit: findOnlyLimit(list), aside };
 }
 
 /** The only limit there is, if it is of the commonest kind. */
-export function onlyLimitOf(list: readonly Candidate[]): CompiledLimit | undefined {
+export function findOnlyLimit(list: readonly Candidate[]): CompiledLimit | undefined {
   const policy = list[0]?.policy;
   const limit = policy?.limits[0];
   const isOnly =

@@ -13,7 +13,7 @@ export interface FoundDescriptor {
 export function hasDescriptors(policySet: PolicySet, domain?: string): boolean {
   const { descriptors = [] } = policySet;
   if (domain === undefined || descriptors.length === 0) return descriptors.length > 0;
-  return domainsOf(policySet).has(domain);
+  return compileDomains(policySet).has(domain);
 }
 
 /**
@@ -25,7 +25,7 @@ export function findDescriptor(
   domain: string,
   entries: readonly DescriptorEntry[],
 ): FoundDescriptor | undefined {
-  let level = domainsOf(policySet).get(domain);
+  let level = compileDomains(policySet).get(domain);
   let found: CompiledNode | undefined;
   let subject = "";
   for (const { key, value } of entries) {
@@ -58,7 +58,7 @@ interface CompiledNode {
 /** What was compiled from a set of policies lives as long as the set. */
 const compiled = new WeakMap<PolicySet, ReadonlyMap<string, Level>>();
 
-function domainsOf(policySet: PolicySet): ReadonlyMap<string, Level> {
+function compileDomains(policySet: PolicySet): ReadonlyMap<string, Level> {
   let domains = compiled.get(policySet);
   if (domains === undefined) {
     const { descriptors = [] } = policySet;

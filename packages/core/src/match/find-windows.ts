@@ -1,6 +1,6 @@
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import type { SubjectEntry, SubjectLimit } from "../policy/policy.ts";
-import { compileWindows, labelTogether, reachOf } from "./compile-limit.ts";
+import { compileWindows, findReach, labelTogether } from "./compile-limit.ts";
 import type { SubjectDirectory } from "./subject-directory.ts";
 
 /** What is known of subjects: set while running, which goes first, and written in the policies. */
@@ -24,15 +24,15 @@ export function findWindows(
   for (let i = by.length - 1; known !== undefined && i >= 0; i--) {
     const { running, written } = known;
     const own =
-      (running.size === 0 ? undefined : windowsOf(running.find(by[i]!, values[i]!), limit, epochMs)) ??
-      windowsOf(written.find(by[i]!, values[i]!), limit, epochMs);
+      (running.size === 0 ? undefined : findKnownWindows(running.find(by[i]!, values[i]!), limit, epochMs)) ??
+      findKnownWindows(written.find(by[i]!, values[i]!), limit, epochMs);
     if (own !== undefined) return own;
   }
   return limit.tiers.get(requestTier) ?? limit.windows;
 }
 
 /** What a limit is for a subject of which something is known, if that says anything about it. */
-function windowsOf(
+function findKnownWindows(
   entry: SubjectEntry | undefined,
   limit: CompiledLimit,
   epochMs: () => number,
@@ -60,7 +60,7 @@ function ownWindows(own: SubjectLimit, limit: CompiledLimit): readonly CompiledW
     if (byLimit.size >= 64) byLimit.clear();
     labelTogether(own.windows, limit.source, limit.policy.limits);
     const known = [...limit.windows, ...[...limit.tiers.values()].flat()];
-    windows = reachOf(compileWindows(limit.identity, limit.source, own.windows), known);
+    windows = findReach(compileWindows(limit.identity, limit.source, own.windows), known);
     byLimit.set(limit, windows);
   }
   return windows;

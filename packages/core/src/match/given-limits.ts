@@ -4,7 +4,7 @@ import type { Limit, Policy } from "../policy/policy.ts";
 import type { GivenLimit } from "../request/check-request.ts";
 import { compileGivenLimits } from "./compile-limit.ts";
 import type { Candidate, CompiledPolicy } from "./compiled-policy.ts";
-import { onlyLimitOf } from "./find-candidates.ts";
+import { findOnlyLimit } from "./find-candidates.ts";
 
 interface Given {
   readonly candidate: Candidate;
@@ -16,19 +16,19 @@ const compiled = new WeakMap<GivenLimit, Given>();
 
 /** The limits that a request brings along, each as if a policy of its own had it. */
 export function givenCandidates(limits: readonly GivenLimit[]): readonly Candidate[] {
-  return limits.map((limit) => givenOf(limit).candidate);
+  return limits.map((limit) => findGiven(limit).candidate);
 }
 
 /** The only one, where it is of the commonest kind. */
 export function onlyGivenLimit(limits: readonly GivenLimit[]): CompiledLimit | undefined {
-  return limits.length === 1 ? givenOf(limits[0]!).onlyLimit : undefined;
+  return limits.length === 1 ? findGiven(limits[0]!).onlyLimit : undefined;
 }
 
-function givenOf(limit: GivenLimit): Given {
+function findGiven(limit: GivenLimit): Given {
   let given = compiled.get(limit);
   if (given === undefined) {
     const candidate: Candidate = { policy: compileGiven(limit), paths: ["/"], certain: true };
-    given = { candidate, onlyLimit: onlyLimitOf([candidate]) };
+    given = { candidate, onlyLimit: findOnlyLimit([candidate]) };
     compiled.set(limit, given);
   }
   return given;

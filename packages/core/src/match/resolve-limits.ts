@@ -4,7 +4,7 @@ import type { Policy } from "../policy/policy.ts";
 import { rawDimension, readDimension } from "../request/read-dimension.ts";
 import { withoutEmptySegments } from "../subject/endpoint-path.ts";
 import { joinSubject } from "../subject/join-subject.ts";
-import { segmentsOf } from "./endpoint-trie.ts";
+import { splitPath } from "./endpoint-trie.ts";
 import { findWindows, type KnownSubjects } from "./find-windows.ts";
 import { subjectWithin } from "./subject-within.ts";
 
@@ -69,7 +69,7 @@ export function resolveLimits(
     for (let i = 0; i < readings; i++) {
       const path = paths[i]!;
       if (i > 0 && !hasSegments(limit, path)) continue;
-      const values = valuesOf(limit, dimensions, path, readings > 1, ipv6PrefixBits);
+      const values = readValues(limit, dimensions, path, readings > 1, ipv6PrefixBits);
       if (onMissing !== undefined && i === 0 && values.includes("")) tellMissing(limit, values, onMissing);
       if (limit.source.missing === "share" || !values.includes("")) {
         const joined = joinSubject(values);
@@ -101,7 +101,7 @@ function tellMissing({ policy, source }: CompiledLimit, values: readonly string[
 
 /** The dimensions of a limit that a request lacks. */
 export function missingIn(limit: CompiledLimit, asked: Asked, path: string): readonly string[] {
-  const values = valuesOf(limit, asked.dimensions, path, false, asked.ipv6PrefixBits);
+  const values = readValues(limit, asked.dimensions, path, false, asked.ipv6PrefixBits);
   return limit.source.by.filter((_, i) => values[i] === "");
 }
 
@@ -111,11 +111,11 @@ function countsByPath({ source: { by }, segments }: CompiledLimit): boolean {
 
 /** Always, unless the policy was asked for by name. */
 function hasSegments({ segments }: CompiledLimit, path: string): boolean {
-  return Math.max(...segments) < segmentsOf(path).length;
+  return Math.max(...segments) < splitPath(path).length;
 }
 
 /** The values of the limit's dimensions; "" for one that is missing. */
-function valuesOf(
+function readValues(
   limit: CompiledLimit,
   dimensions: Asked["dimensions"],
   path: string,
@@ -131,7 +131,7 @@ function valuesOf(
       continue;
     }
     // A policy that was asked for by name need not match the path, and then takes what it is given.
-    const fromPath = segment < 0 ? undefined : segmentsOf(path)[segment];
+    const fromPath = segment < 0 ? undefined : splitPath(path)[segment];
     values.push(fromPath ?? readDimension(dimensions, by[i]!, ipv6PrefixBits));
   }
   return values;

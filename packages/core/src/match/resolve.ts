@@ -69,7 +69,7 @@ const noDimensions: Dimensions = {};
 const noRefusals: readonly Refusal[] = [];
 const noPolicies: readonly CompiledPolicy[] = [];
 
-/** Who waits for counters elsewhere gives a list by `listThatWaits`. */
+/** Who waits for counters elsewhere gives a list by `untrackedList`. */
 export function resolve(
   snapshot: Snapshot,
   subjects: SubjectDirectory,
@@ -80,7 +80,7 @@ export function resolve(
 ): Resolution {
   const dimensions = request.dimensions ?? noDimensions;
   const match = snapshot.matchEndpoint(request.domain, rawDimension(dimensions, "endpoint"));
-  const candidates = candidatesOf(snapshot, request, match, dimensions, epochMs);
+  const candidates = findCandidates(snapshot, request, match, dimensions, epochMs);
   let { list } = candidates;
   // What is known of subjects is said of policies, and not of limits that happen to be called the same.
   const anybodyKnown = request.limits === undefined && (subjects.size !== 0 || snapshot.subjects.size !== 0);
@@ -110,7 +110,7 @@ export function resolve(
       if (policy.enforced) applies = true;
       continue;
     }
-    const cost = costOf(policy, request, match);
+    const cost = findCost(policy, request, match);
     const group = policy.enforced ? 0 : i + 1;
     const lacking = resolveLimits(limits, policy.limits, asked, paths, cost, group, onMissing);
     if (policy.tiersOnly && lacking === undefined && limits.length === before) withoutTier = true;
@@ -138,7 +138,7 @@ function isMatched({ limits, policies }: CheckRequest): boolean {
   return limits === undefined && policies === undefined;
 }
 
-function candidatesOf(
+function findCandidates(
   snapshot: Snapshot,
   { limits, policies }: CheckRequest,
   match: EndpointMatch,
@@ -150,7 +150,7 @@ function candidatesOf(
   return candidatesFor(snapshot, match, dimensions, epochMs);
 }
 
-function costOf(policy: CompiledPolicy, request: CheckRequest, match: EndpointMatch): number {
+function findCost(policy: CompiledPolicy, request: CheckRequest, match: EndpointMatch): number {
   // A preview of cost 0 asks whether anything at all would pass.
   if (request.cost !== undefined) return request.cost || 1;
   if (policy.costs === undefined) return 1;

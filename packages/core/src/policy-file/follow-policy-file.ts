@@ -25,7 +25,7 @@ export function followPolicyFile(limiter: Limiter, path: string, options: Follow
   let seen: string | undefined;
   let read: string | undefined;
   const look = (): void => {
-    const found = stampOf(path);
+    const found = readStamp(path);
     // Read when it has been quiet for one look, so that nobody is limited by half a file.
     const quiet = found === seen;
     seen = found;
@@ -47,7 +47,7 @@ export function followPolicyFile(limiter: Limiter, path: string, options: Follow
 }
 
 /** Changes whenever the file may have changed. */
-function stampOf(path: string): string {
+function readStamp(path: string): string {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   return found === undefined ? "" : `${found.dev}:${found.ino}:${found.size}:${found.mtimeNs}:${found.ctimeNs}`;
 }

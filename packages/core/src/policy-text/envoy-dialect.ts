@@ -127,7 +127,7 @@ export function readDescriptors(document: unknown, sourceAt: SourceAt): ReadPoli
   // Without a domain the rest is read all the same, for its problems.
   const { domain = "" } = written;
   const tree = new TreeReader(domain, reading);
-  const descriptors = tree.readLevel(written.descriptors ?? [], [], defaultsOf(written));
+  const descriptors = tree.readLevel(written.descriptors ?? [], [], pickDefaults(written));
   tree.checkReplaces();
   return {
     policies: tree.policies,
@@ -172,7 +172,7 @@ class TreeReader {
         const told = value === undefined ? key : `${key} ${value}`;
         this.#reading.problem(`is ${told}, as is ${renderPath(earlier)}; write it once`, ...path);
       }
-      return this.#readNode(one, path, [...above, one], { ...around, ...defaultsOf(one) });
+      return this.#readNode(one, path, [...above, one], { ...around, ...pickDefaults(one) });
     });
   }
 
@@ -226,19 +226,19 @@ class TreeReader {
       else this.#noteReplaces(name, { value: one.name, path: at });
     }
     if (name !== undefined) this.#names.add(name);
-    const settings = { ...around, ...defaultsOf(written) };
+    const settings = { ...around, ...pickDefaults(written) };
     const window = unlimited
       ? this.#checkUnlimited(written, path, oneOfSeveral)
       : this.#readWindow(written, path, settings);
     if (window === invalid) return invalid;
-    const length = oneOfSeveral && window !== undefined ? lengthOf(window) : undefined;
+    const length = oneOfSeveral && window !== undefined ? renderLength(window) : undefined;
     const id = envoyPolicyId(this.#domain, steps, length);
     const policy: Policy = {
       ...defaultPolicy,
       id,
       ...(name === undefined ? undefined : { description: name }),
       match: { domain: this.#domain, methods: [], dimensions: noValues, named: true },
-      limits: window === undefined ? [] : [limitOf(window, settings)],
+      limits: window === undefined ? [] : [createLimit(window, settings)],
       unlimited,
       mode: descriptor.shadow_mode === true || descriptor.quota_mode === true ? "shadow" : "enforce",
       onFailure: settings.on_failure ?? "open",
@@ -316,7 +316,7 @@ class TreeReader {
 
 const fieldNames = { limit: "requests_per_unit", burst: "burst" };
 
-function defaultsOf({ algorithm, on_failure, charge_denied }: EnvoyDefaults): EnvoyDefaults {
+function pickDefaults({ algorithm, on_failure, charge_denied }: EnvoyDefaults): EnvoyDefaults {
   return {
     ...(algorithm === undefined ? undefined : { algorithm }),
     ...(on_failure === undefined ? undefined : { on_failure }),
@@ -325,11 +325,11 @@ function defaultsOf({ algorithm, on_failure, charge_denied }: EnvoyDefaults): En
 }
 
 /** `15m`, `day in Europe/Berlin`, `once`: what tells limits of one descriptor apart. */
-function lengthOf({ per }: Window): string {
+function renderLength({ per }: Window): string {
   if (per.kind === "ms") return renderDuration(per.ms);
   return per.kind === "never" ? "once" : `${per.unit}.${per.timeZone}`;
 }
 
-function limitOf(window: Window, { algorithm = "fixed_window" }: EnvoyDefaults): Limit {
+function createLimit(window: Window, { algorithm = "fixed_window" }: EnvoyDefaults): Limit {
   return { ...defaultPolicy.limits[0]!, by: ["descriptor"], algorithm, windows: [window] };
 }

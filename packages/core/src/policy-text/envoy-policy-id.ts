@@ -15,7 +15,7 @@ export function envoyPolicyId(domain: string, steps: readonly Step[], length?: s
   const id = `envoy:${[safe(domain), ...parts].join("/")}`;
   if (id.length <= maxLength) return id;
   // Nothing else has two of them in a row.
-  const end = `@@${digestOf(id)}`;
+  const end = `@@${digestText(id)}`;
   return `${id.slice(0, maxLength - end.length)}${end}`;
 }
 
@@ -27,7 +27,7 @@ function safe(text: string): string {
 }
 
 /** 64 bits, the same everywhere and always: FNV-1a over UTF-16 code units. */
-function digestOf(text: string): string {
+function digestText(text: string): string {
   let hash = 0xcbf29ce484222325n;
   for (let i = 0; i < text.length; i++) hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(i))) * 0x100000001b3n);
   return hash.toString(16).padStart(16, "0");

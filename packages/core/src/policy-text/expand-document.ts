@@ -36,7 +36,7 @@ class Refusal extends Error {
 
   constructor(node: unknown, message: string) {
     super(message);
-    this.offset = offsetOf(node);
+    this.offset = findOffset(node);
   }
 }
 
@@ -83,7 +83,7 @@ class Expansion {
         continue;
       }
       const name = this.#readKey(key);
-      if (own.has(name)) this.doubles.push({ key: name.slice(0, 64), offset: offsetOf(key) });
+      if (own.has(name)) this.doubles.push({ key: name.slice(0, 64), offset: findOffset(key) });
       own.add(name);
       set(map, name, this.read(value));
     }
@@ -133,6 +133,6 @@ function set(map: Record<string, unknown>, name: string, value: unknown): void {
   else map[name] = value;
 }
 
-function offsetOf(node: unknown): number {
+function findOffset(node: unknown): number {
   return (node as Node | null | undefined)?.range?.[0] ?? 0;
 }

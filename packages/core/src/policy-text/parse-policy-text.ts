@@ -87,7 +87,7 @@ interface PolicyFilePart extends PolicyPart {
 
 function readPolicyFile({ text, file }: PolicyText): PolicyFilePart {
   const yaml = parseYamlDocument(text, file);
-  const dialect = dialectOf(yaml.contents);
+  const dialect = findDialect(yaml.contents);
   const { contents, problems } = yaml;
   if (contents === undefined || contents === null) {
     const message = "is empty; write a list of policies under the key policies, or policies: [] for none";
@@ -110,7 +110,7 @@ const readers: Readonly<
   envoy: (document, yaml) => readDescriptors(document, yaml.sourceAt),
 };
 
-function dialectOf(contents: unknown): PolicyDialect {
+function findDialect(contents: unknown): PolicyDialect {
   const has = (key: string) => typeof contents === "object" && contents !== null && Object.hasOwn(contents, key);
   if (has("policies")) return "sluice";
   if (has("domains")) return "domains";

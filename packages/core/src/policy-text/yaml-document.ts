@@ -132,7 +132,7 @@ class OffsetFinder {
       if (isSeq(node)) {
         node = this.#resolve(node.items[step as number]);
       } else if (isMap(node)) {
-        const pair = this.#pairsOf(node).get(String(step));
+        const pair = this.#findPairs(node).get(String(step));
         if (pair === undefined) break;
         const keyOffset = isNode(pair.key) ? pair.key.range?.[0] : undefined;
         if (key && depth === path.length - 1) return keyOffset ?? offset;
@@ -149,13 +149,13 @@ class OffsetFinder {
     let node = this.#resolve(this.#document.contents);
     for (const step of path) {
       if (isSeq(node)) node = this.#resolve(node.items[step as number]);
-      else if (isMap(node)) node = this.#resolve(this.#pairsOf(node).get(String(step))?.value);
+      else if (isMap(node)) node = this.#resolve(this.#findPairs(node).get(String(step))?.value);
       else return undefined;
     }
     return isScalar(node) ? node.source : undefined;
   }
 
-  #pairsOf(map: YAMLMap): ReadonlyMap<string, Pair> {
+  #findPairs(map: YAMLMap): ReadonlyMap<string, Pair> {
     const known = this.#pairs.get(map);
     if (known !== undefined) return known;
     const pairs = new Map<string, Pair>();
@@ -169,7 +169,8 @@ class OffsetFinder {
       const merged = this.#resolve(value);
       for (const one of isSeq(merged) ? merged.items : [merged]) {
         const other = this.#resolve(one);
-        if (isMap(other)) for (const [name, pair] of this.#pairsOf(other)) if (!pairs.has(name)) pairs.set(name, pair);
+        if (isMap(other))
+          for (const [name, pair] of this.#findPairs(other)) if (!pairs.has(name)) pairs.set(name, pair);
       }
     }
     this.#pairs.set(map, pairs);

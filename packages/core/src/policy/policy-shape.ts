@@ -5,6 +5,7 @@ import { boolean, choice, described, integer, number, refine, type Shape, text }
 import { hasMisspelt } from "../shape/suggest.ts";
 import { maxCost } from "./bounds.ts";
 import { defaultMaxOvershoot, defaultPolicyId } from "./default-policy.ts";
+import { defaultLocalShare } from "./divide-window.ts";
 import { endpointPattern } from "./endpoint-pattern.ts";
 import { limitsShape, localLimitsShape } from "./limit-shape.ts";
 import { matchShape, noValues, valueLists, type WrittenMatch } from "./match-shape.ts";
@@ -12,7 +13,6 @@ import { anything, dimensionName, domainName, policyId } from "./names.ts";
 import { duration } from "./parse-duration.ts";
 import { instant } from "./parse-instant.ts";
 import { counterModes, type Limit, type Policy } from "./policy.ts";
-import { defaultLocalShare } from "./share-of-window.ts";
 import { percentText, shareShape } from "./share-shape.ts";
 
 /** A policy whose domain may still come from the document. */

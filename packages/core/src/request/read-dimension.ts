@@ -9,11 +9,11 @@ type Dimensions = NonNullable<CheckRequest["dimensions"]>;
 
 /** A dimension as it came. An absent one is "", and "" is absent: an empty header says no more than none. */
 export function rawDimension(dimensions: Dimensions, name: string): string {
-  return checkedText(dimensions, name, fieldOf(dimensions, name));
+  return checkedText(dimensions, name, readField(dimensions, name));
 }
 
 /** By a name that is written down, an object is read several times as fast as by any name: those that most limits count by. */
-function fieldOf(dimensions: Dimensions, name: string): unknown {
+function readField(dimensions: Dimensions, name: string): unknown {
   switch (name) {
     case "user":
       return dimensions.user;

@@ -63,7 +63,7 @@ export function byType<S extends TypedShapes>(shapes: S): Shape<ReadOf<S[keyof S
     name,
     schema: { anyOf: all.map((shape) => shape.schema) },
     read(value: unknown, reading: Reading): ReadOf<S[keyof S]> | Invalid {
-      const type = typeOf(value);
+      const type = findType(value);
       const shape = type === undefined ? undefined : shapes[type];
       if (shape === undefined) return reading.problem(`must be ${name}, but is ${describeValue(value)}`);
       return shape.read(value, reading) as ReadOf<S[keyof S]> | Invalid;
@@ -71,7 +71,7 @@ export function byType<S extends TypedShapes>(shapes: S): Shape<ReadOf<S[keyof S
   };
 }
 
-function typeOf(value: unknown): keyof TypedShapes | undefined {
+function findType(value: unknown): keyof TypedShapes | undefined {
   if (Array.isArray(value)) return "list";
   switch (typeof value) {
     case "string":

@@ -16,7 +16,7 @@ export interface Conversation {
 }
 
 /** Something that is done to the counter without asking: so much is charged, or given back; or its subject is blocked. */
-export type Deed =
+export type StoreAction =
   | { readonly does: "charge"; readonly cost: number }
   | { readonly does: "credit"; readonly cost: number }
   | { readonly does: "block"; readonly forMs: number };
@@ -24,7 +24,7 @@ export type Deed =
 export interface Step {
   readonly at: number;
   /** Done at that moment, before anything is asked. */
-  readonly first?: Deed;
+  readonly first?: StoreAction;
   readonly cost: number;
   /** `never` is a denial for good, `blocked` one whatever room there is. */
   readonly answer: "allowed" | "denied" | "blocked" | "never";

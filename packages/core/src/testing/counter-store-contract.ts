@@ -3,7 +3,7 @@ import type { CounterStore, LimitOutcome, ResolvedLimit, TakeAnswer } from "../c
 import { SluiceError } from "../errors.ts";
 import type { CompiledLimit } from "../limits/compiled-limit.ts";
 import { type Algorithm, algorithms } from "../policy/policy.ts";
-import { type Conversation, conversations, type Deed, type Step } from "./conversations.ts";
+import { type Conversation, conversations, type Step, type StoreAction } from "./conversations.ts";
 import { compileTestLimit, resolvedLimit, windowOf } from "./test-limit.ts";
 
 /** A store to be held to the contract, opened at `conversationStartMs`, whose time the test moves. */
@@ -28,14 +28,14 @@ export function only(answer: TakeAnswer): LimitOutcome {
   return answer.outcomes[0]!;
 }
 
-function answerOf(outcome: LimitOutcome): Step["answer"] {
+function answerFrom(outcome: LimitOutcome): Step["answer"] {
   if (outcome.fits === "now") return "allowed";
   return outcome.fits === "later" ? "denied" : outcome.fits;
 }
 
-async function carryOut(store: CounterStore, limit: CompiledLimit, deed: Deed): Promise<void> {
-  if (deed.does === "block") await store.block([resolvedLimit(limit, "u1")], deed.forMs);
-  else await store.charge([resolvedLimit(limit, "u1", deed.does === "credit" ? -deed.cost : deed.cost)]);
+async function carryOut(store: CounterStore, limit: CompiledLimit, action: StoreAction): Promise<void> {
+  if (action.does === "block") await store.block([resolvedLimit(limit, "u1")], action.forMs);
+  else await store.charge([resolvedLimit(limit, "u1", action.does === "credit" ? -action.cost : action.cost)]);
 }
 
 function conversationCase(conversation: Conversation): ContractCase {
@@ -52,10 +52,10 @@ function conversationCase(conversation: Conversation): ContractCase {
         const why = `at ${step.at} ms, cost ${step.cost}: ${step.because}`;
         const asked = [resolvedLimit(limit, "u1", step.cost)];
         const peeked = only(await store.peek(asked));
-        expectEqual(answerOf(peeked), step.answer, `peek, ${why}`);
+        expectEqual(answerFrom(peeked), step.answer, `peek, ${why}`);
         const answer = await store.take(asked);
         const outcome = only(answer);
-        expectEqual(answerOf(outcome), step.answer, why);
+        expectEqual(answerFrom(outcome), step.answer, why);
         expectEqual(answer.taken, step.answer === "allowed", why);
         expectEqual(outcome.remaining, step.remaining, `remaining, ${why}`);
         if (step.speaks !== undefined)
@@ -102,7 +102,7 @@ export const counterStoreContract: readonly ContractCase[] = [
     expectEqual((await ask(2)).taken, true, "both have room");
     const denied = await ask(1);
     expectEqual(denied.taken, false, "the narrow one is used up");
-    expectEqual(denied.outcomes.map(answerOf), ["allowed", "denied"], "each limit answers for itself");
+    expectEqual(denied.outcomes.map(answerFrom), ["allowed", "denied"], "each limit answers for itself");
     expectEqual(denied.outcomes[0]!.remaining, 8, "the wide one was not charged by the denial");
     expectEqual(only(await store.peek([resolvedLimit(wide, "t", 1)])).remaining, 8, "nor is it seen by a peek");
   }),
@@ -351,7 +351,7 @@ export const counterStoreContract: readonly ContractCase[] = [
     const asked = [resolvedLimit(open, "u", 3), resolvedLimit(closed, "u", 3)];
     await store.block(asked, 60_000);
     const denied = await store.take(asked);
-    expectEqual([denied.taken, ...denied.outcomes.map(answerOf)], [false, "allowed", "blocked"], "one is enough");
+    expectEqual([denied.taken, ...denied.outcomes.map(answerFrom)], [false, "allowed", "blocked"], "one is enough");
     expectEqual(
       (await store.peek(asked)).outcomes.map(({ remaining }) => remaining),
       [10, 0],
@@ -382,7 +382,7 @@ export const counterStoreContract: readonly ContractCase[] = [
     const asked = [resolvedLimit(enforced, "u"), resolvedLimit(shadow, "u", 1, 1)];
     await store.block(asked, 60_000);
     const { taken, outcomes } = await store.take(asked);
-    expectEqual([taken, ...outcomes.map(answerOf)], [true, "allowed", "blocked"], "and is told");
+    expectEqual([taken, ...outcomes.map(answerFrom)], [true, "allowed", "blocked"], "and is told");
   }),
 
   ...forEachAlgorithm("an id is charged once", async (algorithm, { store, advance }) => {
@@ -441,17 +441,17 @@ export const counterStoreContract: readonly ContractCase[] = [
       const shadow = compileTestLimit({ algorithm, windows: [windowOf(1, 60_000)], policy: "shadow" });
       const ask = (): TakeAnswer | Promise<TakeAnswer> =>
         store.take([resolvedLimit(enforced, "u"), resolvedLimit(shadow, "u", 1, 1)]);
-      expectEqual((await ask()).outcomes.map(answerOf), ["allowed", "allowed"], "both have room");
+      expectEqual((await ask()).outcomes.map(answerFrom), ["allowed", "allowed"], "both have room");
       const second = await ask();
       expectEqual(
-        [second.taken, ...second.outcomes.map(answerOf)],
+        [second.taken, ...second.outcomes.map(answerFrom)],
         [true, "allowed", "denied"],
         "the shadow would deny",
       );
       expectEqual((await ask()).taken, true, "and the enforced limit still counts on");
       const fourth = await ask();
       expectEqual(
-        [fourth.taken, ...fourth.outcomes.map(answerOf)],
+        [fourth.taken, ...fourth.outcomes.map(answerFrom)],
         [false, "denied", "denied"],
         "until it denies itself",
       );

@@ -1,4 +1,4 @@
-import { outcomesOf } from "sluice/store";
+import { outcomesFromPlan } from "sluice/store";
 import { answers, headLength, numbersPerWindow, planOf } from "./decode-reply.ts";
 import { none, type Question, type Reply } from "./question.ts";
 
@@ -22,7 +22,7 @@ export function decodeLeases(questions: readonly Question[], reply: readonly num
       answer: {
         taken: granted > 0,
         atMs: nowMs,
-        outcomes: outcomesOf(costs, plan, granted > 0),
+        outcomes: outcomesFromPlan(costs, plan, granted > 0),
         plan,
         receipt: undefined,
         replayed: false,

@@ -7,10 +7,10 @@ import {
   fits,
   isTaken,
   type LookedAt,
-  listThatWaits,
-  outcomesOf,
+  outcomesFromPlan,
   type TakePlan,
   takeArrival,
+  untrackedList,
   type WindowVerdict,
   type WritableVerdict,
 } from "sluice/store";
@@ -83,14 +83,14 @@ export function decodeArrivals(
   held?: Held,
 ): Answer {
   const taken = lookAt(limits, aheads, begin);
-  const outcomes = outcomesOf(limits, taken ? takenPlan : deniedPlan, true, listThatWaits());
+  const outcomes = outcomesFromPlan(limits, taken ? takenPlan : deniedPlan, true, untrackedList());
   return new GivenAnswer(taken, nowUs / 1000, outcomes, undefined, undefined, false, none, held);
 }
 
 /** What limits say whose take is given back: how they stood before it. */
 export function outcomesBefore(limits: readonly ResolvedLimit[], { aheads }: Held): readonly LimitOutcome[] {
   lookAt(limits, aheads, 0);
-  return outcomesOf(limits, takenPlan, false);
+  return outcomesFromPlan(limits, takenPlan, false);
 }
 
 /** Whether all of them fit. */
@@ -139,7 +139,7 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
       nowUs / 1000,
       answer === answers.takenBefore
         ? allowedAgain(limits, plan)
-        : outcomesOf(limits, plan, operation === "take", listThatWaits()),
+        : outcomesFromPlan(limits, plan, operation === "take", untrackedList()),
       idScope === undefined ? undefined : plan,
       receipt === "" ? undefined : receipt,
       answer === answers.takenBefore,
@@ -156,7 +156,7 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
  * numbers others than the first time: they are those of the limit as it is now.
  */
 function allowedAgain(limits: readonly ResolvedLimit[], plan: TakePlan): LimitOutcome[] {
-  return outcomesOf(limits, plan, true).map((outcome, i) =>
+  return outcomesFromPlan(limits, plan, true).map((outcome, i) =>
     outcome.fits === "now" || limits[i]!.group !== 0 ? outcome : { ...outcome, fits: "now", retryAfterMs: 0 },
   );
 }
@@ -192,7 +192,7 @@ export function planOf(
   carriesOut: boolean,
   question?: Question,
 ): TakePlan {
-  const steps = listThatWaits<LookedAt>();
+  const steps = untrackedList<LookedAt>();
   let refused: Set<number> | undefined;
   let at = begin;
   for (let i = 0; i < limits.length; i++) {
@@ -233,7 +233,7 @@ class Step implements LookedAt {
 export function unused(limits: readonly ResolvedLimit[], nowMs: number): LimitOutcome[] {
   const windows = limits.reduce((sum, limit) => sum + limit.windows.length, 0);
   const plan = planOf(limits, new Array<number>(numbersPerWindow * windows).fill(0), 0, nowMs, false);
-  return outcomesOf(limits, plan, false);
+  return outcomesFromPlan(limits, plan, false);
 }
 
 /** A block is begun by a denial that waiting would cure, and not renewed while it runs: as the script does it. */

@@ -1,5 +1,5 @@
 import type { CompiledWindow, ResolvedLimit } from "sluice";
-import { allowanceOf, isLeasable } from "sluice/store";
+import { isLeasable, leaseAllowance } from "sluice/store";
 import { codeOfIdentity, type KeyNames } from "../place/key-names.ts";
 import { blockKey, type Call } from "./encode-call.ts";
 import { KeyList } from "./key-list.ts";
@@ -31,7 +31,7 @@ export function encodeLeases(
       const { limit, subject, windows } = resolved;
       asks.writeUInt16LE(windows.length, at);
       asks.writeUInt16LE(keys.numberOf(ledgerKey(names, limit, subject)), at + 2);
-      asks.writeDoubleLE(allowanceOf(resolved), at + 4);
+      asks.writeDoubleLE(leaseAllowance(resolved), at + 4);
       at += limitBytes;
       for (const window of windows) {
         writeWindow(asks, at, resolved, window, keys, names, settled.returned > 0, serverNowMs);

@@ -49,7 +49,7 @@ export interface SubjectCounters {
  * Every counter of a subject, whichever requests lead to it: of each limit that counts by its dimension, under all windows that
  * tiers give it. Policies are not matched, because a reset is about a subject and not about a request of it.
  */
-export function countersOfSubject(
+export function findSubjectCounters(
   snapshot: Snapshot,
   running: SubjectDirectory,
   { dimension, value, others = {}, policy: only }: SubjectResetRequest,
@@ -64,7 +64,7 @@ export function countersOfSubject(
   const skipped: SkippedLimit[] = [];
   for (const policy of snapshot.allPolicies()) {
     if (only !== undefined && policy.policy.id !== only) continue;
-    const within = policy === snapshot.fallback ? domainsOf(snapshot) : [undefined];
+    const within = policy === snapshot.fallback ? listDomains(snapshot) : [undefined];
     for (const domain of within) {
       const asked = askedIn(domain);
       const limits: ResolvedLimit[] = [];
@@ -87,7 +87,7 @@ export function countersOfSubject(
 }
 
 /** The default policy counts within each domain: in the one that has no name, and in those that policies name. */
-function domainsOf(snapshot: Snapshot): readonly (string | undefined)[] {
+function listDomains(snapshot: Snapshot): readonly (string | undefined)[] {
   const named = new Set<string | undefined>([undefined]);
   for (const { policy } of snapshot.allPolicies())
     if (policy.match.domain !== "default" && policy.match.domain !== anything) named.add(policy.match.domain);

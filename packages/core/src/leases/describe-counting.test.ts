@@ -1,20 +1,20 @@
 import { describe, expect, it } from "vitest";
 import { compileLimits } from "../match/compile-limit.ts";
 import { parsePolicies } from "../policy/parse-policies.ts";
-import { tellCounting } from "./tell-counting.ts";
+import { describeCounting } from "./describe-counting.ts";
 
 type Written = Readonly<Record<string, unknown>>;
 
 const leasing = { local: false, leases: true };
 
 /** How a policy's only limit is counted, which is 1 000 a second where nothing else is said. */
-function countedBy(store: Parameters<typeof tellCounting>[1], policy: Written, limit: Written = {}) {
+function countedBy(store: Parameters<typeof describeCounting>[1], policy: Written, limit: Written = {}) {
   const limits = [{ windows: "1000/s", ...limit }];
   const [compiled] = compileLimits(parsePolicies({ policies: [{ id: "p", limits, ...policy }] }).policies[0]!);
-  return tellCounting({ limit: compiled!, windows: compiled!.windows }, store);
+  return describeCounting({ limit: compiled!, windows: compiled!.windows }, store);
 }
 
-describe("tellCounting", () => {
+describe("describeCounting", () => {
   it("tells of leases, and by how much they may exceed the smallest window", () => {
     expect(countedBy(leasing, {})).toEqual({
       counted: "by leases while hot, at most 10 over 1000/s (max_overshoot 1%)",

@@ -1,9 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { divideWindow } from "./divide-window.ts";
 import { findMisfits, parseWindow } from "./parse-window.ts";
 import { algorithms, type Window } from "./policy.ts";
 import { renderWindow } from "./render-window.ts";
-import { shareOfWindow } from "./share-of-window.ts";
 
 describe("a share of a window", () => {
   it.each([
@@ -22,21 +22,21 @@ describe("a share of a window", () => {
     ["0/s", "gcra", 0.5, "0/s"],
     ["0/s", "fixed_window", 0.5, "0/s"],
   ] as const)("%s under %s by %d is %s", (written, algorithm, share, expected) => {
-    expect(renderWindow(shareOfWindow(parseWindow(written, algorithm), algorithm, share))).toBe(expected);
+    expect(renderWindow(divideWindow(parseWindow(written, algorithm), algorithm, share))).toBe(expected);
   });
 
   it("is half where nothing is said, and keeps its name", () => {
     const window = parseWindow({ limit: 10, per: "1s", name: "steady" });
-    expect(shareOfWindow(window, "gcra")).toEqual({ ...window, limit: 5, burst: 5 });
+    expect(divideWindow(window, "gcra")).toEqual({ ...window, limit: 5, burst: 5 });
   });
 
   it("of what nothing flows into is a one-off quota still", () => {
     const quota: Window = { limit: 0, per: { kind: "ms", ms: 1000 }, burst: 9 };
-    expect(shareOfWindow(quota, "gcra", 0.5)).toEqual({ ...quota, burst: 4 });
+    expect(divideWindow(quota, "gcra", 0.5)).toEqual({ ...quota, burst: 4 });
   });
 
   it("flows out again within 100 years, however small it is", () => {
-    const { limit, burst } = shareOfWindow(parseWindow("1/3650d"), "gcra", 1e-9);
+    const { limit, burst } = divideWindow(parseWindow("1/3650d"), "gcra", 1e-9);
     expect((burst * 3650) / limit).toBeCloseTo(36_525);
   });
 
@@ -51,13 +51,13 @@ describe("a share of a window", () => {
         const most = per === "1ms" ? Math.min(limit, 10_000) : limit;
         const fractions = /gcra|bucket/.test(algorithm);
         const whole = parseWindow({ limit: fractions ? most : Math.floor(most), per }, algorithm);
-        const part = shareOfWindow(whole, algorithm, by);
+        const part = divideWindow(whole, algorithm, by);
         expect(part.burst).toBeGreaterThanOrEqual(1);
         expect(part.burst).toBeLessThanOrEqual(whole.burst);
         expect(part.limit).toBeGreaterThan(0);
         expect(part.limit).toBeLessThanOrEqual(whole.limit);
         expect(findMisfits(part, algorithm)).toEqual([]);
-        expect(shareOfWindow(whole, algorithm, 1)).toEqual(whole);
+        expect(divideWindow(whole, algorithm, 1)).toEqual(whole);
       }),
     );
   });

@@ -12,7 +12,7 @@ export type OnTrial = (policy: Policy, step: number, denied: boolean) => void;
 const noDimensions: Readonly<Record<string, string>> = {};
 
 /** Tells what each version on trial makes of a request that was decided. */
-export function tellTrials(
+export function reportTrials(
   onTrial: OnTrial,
   snapshot: Snapshot,
   { dimensions = noDimensions }: CheckRequest,

@@ -1,4 +1,4 @@
-import { allowanceOf } from "../counters/allowance.ts";
+import { leaseAllowance } from "../counters/allowance.ts";
 import type { ResolvedLimit } from "../counters/counter-store.ts";
 import { whyNotLeasable } from "../counters/why-not-leasable.ts";
 import { renderWindow } from "../policy/render-window.ts";
@@ -7,7 +7,7 @@ import { renderShare } from "../policy/share-shape.ts";
 type Of = Pick<ResolvedLimit, "limit" | "windows">;
 
 /** Why nothing of a limit is leased, as `the limit …` continues; undefined where it may be. `least` is the least that is worth it. */
-export function tellNotLeased(of: Of, least = 1): string | undefined {
+export function describeNotLeased(of: Of, least = 1): string | undefined {
   const { counters, maxOvershoot } = of.limit.policy;
   switch (whyNotLeasable(of)) {
     case "exact":
@@ -25,8 +25,8 @@ export function tellNotLeased(of: Of, least = 1): string | undefined {
     case "one_off":
       return "is a one-off quota, and what a node loses of it is lost for good";
     case undefined: {
-      if (allowanceOf(of) >= least) return undefined;
-      const window = smallestOf(of);
+      if (leaseAllowance(of) >= least) return undefined;
+      const window = findSmallestWindow(of);
       return window === undefined
         ? "has no windows"
         : `is too small: ${renderShare(maxOvershoot)} of ${renderWindow(window)} is less than ${least}`;
@@ -35,7 +35,7 @@ export function tellNotLeased(of: Of, least = 1): string | undefined {
 }
 
 /** The window that bounds how much may be leased. */
-export function smallestOf({
+export function findSmallestWindow({
   windows,
 }: Pick<ResolvedLimit, "windows">): ResolvedLimit["windows"][number]["source"] | undefined {
   return windows.map(({ source }) => source).toSorted((a, b) => a.limit - b.limit)[0];

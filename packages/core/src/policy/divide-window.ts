@@ -10,7 +10,7 @@ const withFractions: ReadonlySet<Algorithm> = new Set(["gcra", "token_bucket", "
  * A window of a share (more than 0, at most 1) of the limit and of the burst. What lets anything through lets a cost of 1
  * through; what lets nothing through still does not. Algorithms that count in whole numbers get whole ones, rounded down.
  */
-export function shareOfWindow(window: Window, algorithm: Algorithm, share: number = defaultLocalShare): Window {
+export function divideWindow(window: Window, algorithm: Algorithm, share: number = defaultLocalShare): Window {
   const { limit, burst, per } = window;
   if (burst === 0 || share === 1) return window;
   // Into a window of limit 0 nothing flows: it is a one-off quota of its burst.
