@@ -3,7 +3,7 @@ import { createLimiter, MemoryCounters, type ResolvedLimit } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { blockKey } from "./ask/encode-call.ts";
-import { codeOf } from "./ask/window-code.ts";
+import { findCode } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
 import { RedisCounters } from "./redis-counters.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
@@ -14,7 +14,7 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
 const names = createKeyNames("s");
-const keyOf = ({ windows, subject }: ResolvedLimit): string => names.counter(codeOf(windows[0]!).code, subject);
+const keyOf = ({ windows, subject }: ResolvedLimit): string => names.counter(findCode(windows[0]!).code, subject);
 
 let server: TestServer;
 let store: RedisCounters;

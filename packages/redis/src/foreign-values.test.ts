@@ -4,7 +4,7 @@ import type { CompiledLimit, TakeAnswer } from "sluice";
 import { compileTestLimit, conversationStartMs, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { blockKey } from "./ask/encode-call.ts";
-import { codeOf } from "./ask/window-code.ts";
+import { findCode } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
 import { RedisCounters } from "./redis-counters.ts";
 import { scriptsOnTestTime, testTime } from "./testing/scripts-on-test-time.ts";
@@ -116,7 +116,7 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
   });
   beforeEach(() => server.command("FLUSHALL"));
 
-  const keyOf = (limit: CompiledLimit): string => names.counter(codeOf(limit.windows[0]!).code, "u1");
+  const keyOf = (limit: CompiledLimit): string => names.counter(findCode(limit.windows[0]!).code, "u1");
   const ask = (limit: CompiledLimit, beside: (typeof kinds)[number]["beside"]): Promise<TakeAnswer> => {
     const others = beside === undefined ? [] : [resolvedLimit(limitOf(beside, 2 * hourMs), `${Math.random()}`)];
     return store.take([resolvedLimit(limit, "u1"), ...others]);
@@ -255,7 +255,7 @@ describe.each(flavors)("a key of a counter that holds something else, on %s", (f
       expect(await store.give(receipt!)).toBe(false);
 
       const second = await store.take([take], { receipt: true });
-      const mark = names.mark(codeOf(limit.windows[0]!).code, "u1");
+      const mark = names.mark(findCode(limit.windows[0]!).code, "u1");
       await server.command("DEL", mark);
       await plant(server, mark);
       expect(await store.give(second.receipt!)).toBe(false);

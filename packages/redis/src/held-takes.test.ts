@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { decodeAheads, decodeArrivals, decodeHead, decodeMarks } from "./ask/decode-reply.ts";
 import { type Call, encodeArrivals, encodeGiveBack } from "./ask/encode-call.ts";
 import { ArrivalsQuestion, type HeldNumbers } from "./ask/question.ts";
-import { codeOf } from "./ask/window-code.ts";
+import { findCode } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
 import { RedisCounters } from "./redis-counters.ts";
 import type { ScriptName } from "./scripts.generated.ts";
@@ -191,8 +191,8 @@ describe.each(flavors)("takes that are held, on %s", (flavor) => {
   describe("have a mark", () => {
     const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(10, 3_600_000)] });
     const one = [resolvedLimit(limit, "u1")];
-    const mark = names.mark(codeOf(limit.windows[0]!).code, "u1");
-    const counter = names.counter(codeOf(limit.windows[0]!).code, "u1");
+    const mark = names.mark(findCode(limit.windows[0]!).code, "u1");
+    const counter = names.counter(findCode(limit.windows[0]!).code, "u1");
     const lifeOfMark = async (): Promise<number> => Number(await server.command("PTTL", mark));
     const takeOne = async (): Promise<HeldNumbers> => (await take([{ limits: one, held: true }]))[0]!.held!;
 

@@ -4,7 +4,7 @@ import type { ResolvedLimit } from "sluice";
 import { compileTestLimit, resolvedLimit, type TestLimit, windowOf } from "sluice/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { blockKey } from "./ask/encode-call.ts";
-import { codeOf } from "./ask/window-code.ts";
+import { findCode } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
 import { RedisCounters } from "./redis-counters.ts";
 
@@ -47,7 +47,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
   });
   beforeEach(() => server.command("FLUSHALL"));
 
-  const keyOf = ({ windows, subject }: ResolvedLimit): string => names.counter(codeOf(windows[0]!).code, subject);
+  const keyOf = ({ windows, subject }: ResolvedLimit): string => names.counter(findCode(windows[0]!).code, subject);
 
   async function endless(): Promise<readonly string[]> {
     const keys = (await server.command("KEYS", "*")) as readonly string[];
@@ -136,7 +136,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
     await store.charge(takes.map((take) => ({ ...take, cost: -2 })));
     for (const take of takes) {
       for (const [i, { resetAfterMs }] of (await store.read(take)).entries()) {
-        const life = Number(await server.command("PTTL", names.counter(codeOf(take.windows[i]!).code, "u1")));
+        const life = Number(await server.command("PTTL", names.counter(findCode(take.windows[i]!).code, "u1")));
         if (resetAfterMs > 1000) expect(life).toBeGreaterThan(resetAfterMs - 1000);
       }
     }
@@ -163,7 +163,7 @@ describe.each(flavors)("keys on %s", (flavor) => {
       await store.charge([{ ...take, cost: 2 * limit.windows[0]!.capacity }]);
       const readings = await store.read(take);
       for (const [i, { resetAfterMs }] of readings.entries()) {
-        const key = names.counter(codeOf(limit.windows[i]!).code, "u1");
+        const key = names.counter(findCode(limit.windows[i]!).code, "u1");
         const life = Number(await server.command("PTTL", key));
         if (resetAfterMs < Number.MAX_SAFE_INTEGER) expect(life).toBeGreaterThan(resetAfterMs - 1000);
       }

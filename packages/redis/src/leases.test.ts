@@ -12,7 +12,7 @@ import { epochMs, leaseEpoch, ledgerMarginMs, maxHoldMs } from "sluice/store";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ledgerKey } from "./ask/encode-lease.ts";
-import { codeOf } from "./ask/window-code.ts";
+import { findCode } from "./ask/window-code.ts";
 import { createKeyNames } from "./place/key-names.ts";
 import { RedisCounters } from "./redis-counters.ts";
 import type { RedisCountersOptions } from "./redis-counters-options.ts";
@@ -509,6 +509,6 @@ it("a ledger shares the slot of its counters, whatever subjects are called", () 
   for (const subject of ["u", "{x}", "é".repeat(100), "a|b"]) {
     const key = ledgerKey(tagged, hourly, subject);
     expect(key.startsWith("s{a7}:")).toBe(true);
-    expect(key).not.toBe(tagged.counter(codeOf(hourly.windows[0]!).code, subject));
+    expect(key).not.toBe(tagged.counter(findCode(hourly.windows[0]!).code, subject));
   }
 });

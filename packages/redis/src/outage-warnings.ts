@@ -31,7 +31,7 @@ export class OutageWarnings {
   onEvent(event: RedisEvent): void {
     switch (event.kind) {
       case "disconnected":
-        this.#lost(reasonOf(event.error));
+        this.#lost(renderReason(event.error));
         break;
       case "failed":
         this.#refused(event.error);
@@ -90,7 +90,7 @@ export class OutageWarnings {
 }
 
 /** What a server replies may repeat what it was sent, credentials included; its code says enough. */
-function reasonOf({ message, name }: Error): string {
+function renderReason({ message, name }: Error): string {
   const code = serverCode(message);
   if (code === undefined) return message || name;
   return /^(WRONGPASS|NOAUTH|NOPERM)$/.test(code) ? `${code}: see to the user and password` : code;

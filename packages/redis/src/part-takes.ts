@@ -1,6 +1,6 @@
 import { type LimitOutcome, StoreUnavailable, type TakeOptions } from "sluice";
 import { mostExcusedMs, outcomesFromPlan, type Stalls, whyLate } from "sluice/store";
-import { outcomesBefore, recordsOf } from "./ask/decode-reply.ts";
+import { decodeRecords, outcomesBefore } from "./ask/decode-reply.ts";
 import { newName } from "./ask/new-name.ts";
 import { type Answer, ArrivalsQuestion, createQuestion, type Question } from "./ask/question.ts";
 import type { Receipts } from "./receipts.ts";
@@ -59,7 +59,7 @@ export class PartTakes implements PartAsker {
   recordsBefore({ limits }: Part, { numbers, atMs }: Answer): Answer["records"] {
     const { options } = this.#asked;
     if (options?.record !== true) return undefined;
-    return recordsOf(createQuestion("take", limits, options), numbers, 0, atMs, () => false);
+    return decodeRecords(createQuestion("take", limits, options), numbers, 0, atMs, () => false);
   }
 
   async give({ lane, limits }: Part, { receipt, replayed, held }: Answer): Promise<void> {

@@ -21,13 +21,13 @@ import {
   type TakeCallback,
   wholeAnswer,
 } from "sluice/store";
-import { readingsOf } from "./ask/decode-reply.ts";
+import { decodeReadings } from "./ask/decode-reply.ts";
 import { blockKey, recordKey } from "./ask/encode-call.ts";
 import type { AskCounts } from "./ask/lane.ts";
 import { newName } from "./ask/new-name.ts";
 import { ArrivalQuestion, ArrivalsQuestion, createQuestion } from "./ask/question.ts";
 import { RunDelay } from "./ask/run-delay.ts";
-import { codeOf } from "./ask/window-code.ts";
+import { findCode } from "./ask/window-code.ts";
 import { type RedisServers, renderServers, serversFrom } from "./connect/redis-servers.ts";
 import { openTopology } from "./open-topology.ts";
 import { OutageWarnings } from "./outage-warnings.ts";
@@ -264,7 +264,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
       this.#sites.laneParts(limits).map(({ lane, limits: own }) => {
         const keys = own.flatMap(({ limit, windows, subject }) => [
           ...windows.flatMap((window) => {
-            const { code } = codeOf(window);
+            const { code } = findCode(window);
             return [lane.names.counter(code, subject), lane.names.mark(code, subject)];
           }),
           blockKey(lane.names, limit, subject),
@@ -277,7 +277,7 @@ export class RedisCounters implements CentralCounters, SingleTakes {
 
   async read(limit: ResolvedLimit): Promise<readonly WindowReading[]> {
     const { lane } = this.#sites.findLane(limit);
-    return readingsOf(limit, await lane.ask(createQuestion("peek", [limit]), patienceMs));
+    return decodeReadings(limit, await lane.ask(createQuestion("peek", [limit]), patienceMs));
   }
 
   /** Limits that do not all live in one place are not leased: nothing is asked of anybody. */

@@ -19,7 +19,7 @@ export type RedisSource = string | RedisServers | IoredisClient | IoredisCluster
 export function redis(source: RedisSource, options: Omit<RedisCountersOptions, "servers"> = {}): RedisCounters {
   const { servers: _, ...forms } = optionForms;
   checkOptions(options, forms, { name: "redis", code: "invalid_request", foreign });
-  return new RedisCounters({ ...options, servers: serversOf(source) });
+  return new RedisCounters({ ...options, servers: parseSource(source) });
 }
 
 /** Options of Redis clients. */
@@ -33,7 +33,7 @@ function inAddress(...names: readonly string[]): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, message]));
 }
 
-function serversOf(source: RedisSource): string | RedisServers {
+function parseSource(source: RedisSource): string | RedisServers {
   if (typeof source === "string") return source;
   if (typeof source === "object" && source !== null) {
     if (isServers(source)) return source;

@@ -7,7 +7,7 @@ import type { RunDelay } from "./ask/run-delay.ts";
 import type { ShardFigures } from "./ask/shard-figures.ts";
 import { errorFrom } from "./connect/redis-connection.ts";
 import { createKeyNames, type KeyNames } from "./place/key-names.ts";
-import { createLaneTags, homeOf, type LaneTag, laneOf } from "./place/lanes.ts";
+import { createLaneTags, findHome, type LaneTag, laneNumber } from "./place/lanes.ts";
 import type { Shard, Topology, TopologyListener } from "./topology/topology.ts";
 import { within } from "./topology/within.ts";
 
@@ -95,14 +95,14 @@ export class Site {
     this.lanes = tags.map((tag, index) => this.#createLane(tag, index));
   }
 
-  laneOf(resolved: ResolvedLimit): PlacedLane {
-    return this.lanes.length === 1 ? this.lanes[0]! : this.lanes[laneOf(homeOf(resolved), this.lanes.length)]!;
+  findLane(resolved: ResolvedLimit): PlacedLane {
+    return this.lanes.length === 1 ? this.lanes[0]! : this.lanes[laneNumber(findHome(resolved), this.lanes.length)]!;
   }
 
   /** Whether there is a server for every counter, connected and asked. */
   get ready(): boolean {
     return this.lanes.every(({ slot }) => {
-      const shard = this.#topology.shardOf(slot);
+      const shard = this.#topology.findShard(slot);
       return shard?.ready === true && this.#guard(shard).closed;
     });
   }
@@ -147,8 +147,8 @@ export class Site {
   async send(slot: number, withinMs: number, ask: (shard: Shard) => Promise<unknown>): Promise<unknown> {
     const { nowMs } = this.#options;
     const untilMs = nowMs() + withinMs;
-    while (this.#isStarting() && this.#topology.shardOf(slot)?.ready !== true && nowMs() < untilMs) await moment();
-    const shard = this.#topology.shardOf(slot);
+    while (this.#isStarting() && this.#topology.findShard(slot)?.ready !== true && nowMs() < untilMs) await moment();
+    const shard = this.#topology.findShard(slot);
     if (shard === undefined || !shard.ready) {
       this.#topology.suspect();
       throw new StoreUnavailable("storage_unavailable");
@@ -237,7 +237,7 @@ export class Site {
       slot,
       names,
       shard: () => {
-        const shard = this.#topology.shardOf(slot);
+        const shard = this.#topology.findShard(slot);
         if (shard === undefined) return undefined;
         // Asked with every check, and looking a guard up is not free.
         if (guard?.shard !== shard || !guard.inUse) guard = this.#guard(shard);

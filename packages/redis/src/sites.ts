@@ -1,8 +1,8 @@
 import { type CircuitBreakerOptions, type ResolvedLimit, StoreUnavailable } from "sluice";
 import type { RedisServers } from "./connect/redis-servers.ts";
-import { type Cell, cellOf } from "./place/cells.ts";
+import { type Cell, findCell } from "./place/cells.ts";
 import type { PlacedLane, ShardStatus, Site } from "./site.ts";
-import { type Part, partsOf } from "./take-across.ts";
+import { type Part, splitByLane } from "./take-across.ts";
 
 /** Servers that were replaced finish what they were asked within this. */
 const drainMs = 30_000;
@@ -119,8 +119,8 @@ export class Sites {
   /** Where one counter lives. */
   findLane(limit: ResolvedLimit): PlacedLane {
     const { main, cells } = this.open();
-    const site = cells.length === 0 ? main : (cellOf(limit, cells)?.site ?? main);
-    return site.laneOf(limit);
+    const site = cells.length === 0 ? main : (findCell(limit, cells)?.site ?? main);
+    return site.findLane(limit);
   }
 
   /** The one lane that holds all of a request, if there is one. */
@@ -138,7 +138,7 @@ export class Sites {
 
   /** A request by lanes and groups. */
   parts(limits: readonly ResolvedLimit[]): readonly Part[] {
-    return partsOf(limits, (limit) => this.findLane(limit));
+    return splitByLane(limits, (limit) => this.findLane(limit));
   }
 
   /** The number of a site in receipts: 0 is the main one, cells are counted from 1. */

@@ -2,7 +2,7 @@ import { createFaultyProxy, startCluster, startServer, type TestServer } from "@
 import type { ResolvedLimit } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createLaneTags, homeOf, laneOf } from "./place/lanes.ts";
+import { createLaneTags, findHome, laneNumber } from "./place/lanes.ts";
 import { RedisCounters } from "./redis-counters.ts";
 
 /** A request whose counters live in two places: by tenant in a cell, by ip with all others. */
@@ -249,7 +249,7 @@ it("in a cluster, gives back what it holds also where its slot is on the move, o
   const cluster = await startCluster({ flavor: "valkey", nodeTimeoutMs: 10_000 });
   const lanes = 8;
   const tags = createLaneTags(lanes);
-  const slotOf = (one: ResolvedLimit): number => tags[laneOf(homeOf(one), lanes)]!.slot;
+  const slotOf = (one: ResolvedLimit): number => tags[laneNumber(findHome(one), lanes)]!.slot;
   const servers = `redis+cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(",")}`;
   const [store, other] = [0, 1].map(() => new RedisCounters({ servers, deadlineMs: 20_000, lanes })) as [
     RedisCounters,

@@ -44,13 +44,13 @@ export class LastDeniers {
   }
 }
 
-export function partsOf(
+export function splitByLane(
   limits: readonly ResolvedLimit[],
-  laneOf: (limit: ResolvedLimit) => PlacedLane,
+  findLane: (limit: ResolvedLimit) => PlacedLane,
 ): readonly Part[] {
   const parts: { lane: PlacedLane; group: number; limits: ResolvedLimit[]; indexes: number[] }[] = [];
   limits.forEach((resolved, index) => {
-    const lane = laneOf(resolved);
+    const lane = findLane(resolved);
     let part = parts.find((one) => one.lane === lane && one.group === resolved.group);
     if (part === undefined) {
       part = { lane, group: resolved.group, limits: [], indexes: [] };

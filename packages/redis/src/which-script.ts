@@ -1,5 +1,5 @@
 import type { CompiledWindow, ResolvedLimit } from "sluice";
-import { codeOf, kindNumber } from "./ask/window-code.ts";
+import { findCode, kindNumber } from "./ask/window-code.ts";
 
 /** Whether one window is what the script of arrivals takes. */
 export function isOneArrival({ windows, limit }: Pick<ResolvedLimit, "windows" | "limit">): boolean {
@@ -7,7 +7,7 @@ export function isOneArrival({ windows, limit }: Pick<ResolvedLimit, "windows" |
 }
 
 function isArrival(window: CompiledWindow): boolean {
-  return window.charges && codeOf(window).kind === kindNumber.arrival;
+  return window.charges && findCode(window).kind === kindNumber.arrival;
 }
 
 /** So many windows of one request go by the script of arrivals at most. */
@@ -24,7 +24,7 @@ export function areArrivals(limits: readonly ResolvedLimit[]): boolean {
       const window = windows[w]!;
       if (!isArrival(window)) return false;
       for (let other = 0; other < w; other++) if (windows[other]!.identity === window.identity) return false;
-      for (let other = 0; other < i; other++) if (isOf(limits[other]!, window, subject)) return false;
+      for (let other = 0; other < i; other++) if (isCountedIn(limits[other]!, window, subject)) return false;
     }
   }
   // A request of no limits at all has no key to be asked about.
@@ -32,6 +32,6 @@ export function areArrivals(limits: readonly ResolvedLimit[]): boolean {
 }
 
 /** Whether a limit is counted in the counter of this window and subject. */
-function isOf(limit: ResolvedLimit, window: CompiledWindow, subject: string): boolean {
+function isCountedIn(limit: ResolvedLimit, window: CompiledWindow, subject: string): boolean {
   return limit.subject === subject && limit.windows.some(({ identity }) => identity === window.identity);
 }

@@ -1,6 +1,6 @@
 import type { CompiledWindow } from "sluice";
 import type { ArrivalStep } from "./question.ts";
-import { codeOf } from "./window-code.ts";
+import { findCode } from "./window-code.ts";
 
 /** What tells counters apart. */
 export type Asked = Pick<ArrivalStep, "window" | "subject">;
@@ -57,7 +57,7 @@ export class CounterNumbers {
 }
 
 function isSame(one: CompiledWindow, other: CompiledWindow): boolean {
-  return codeOf(one).code === codeOf(other).code;
+  return findCode(one).code === findCode(other).code;
 }
 
 function lastLetters(text: string): number {

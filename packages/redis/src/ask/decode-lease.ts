@@ -1,5 +1,5 @@
 import { outcomesFromPlan } from "sluice/store";
-import { answers, headLength, numbersPerWindow, planOf } from "./decode-reply.ts";
+import { answers, decodeSteps, headLength, numbersPerWindow } from "./decode-reply.ts";
 import { none, type Question, type Reply } from "./question.ts";
 
 type Five = [number, number, number, number, number];
@@ -16,7 +16,7 @@ export function decodeLeases(questions: readonly Question[], reply: readonly num
     if (answer === answers.outside) return { kind: "outside" };
     // A grant is described as a take of so much, and no grant as a look at a cost of 1.
     const costs = limits.map((limit) => ({ ...limit, cost: Math.max(granted, 1), group: 0 }));
-    const plan = planOf(costs, reply, begin, nowMs, false);
+    const plan = decodeSteps(costs, reply, begin, nowMs, false);
     return {
       kind: "answer",
       answer: {

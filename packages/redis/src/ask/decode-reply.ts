@@ -15,7 +15,7 @@ import {
   type WritableVerdict,
 } from "sluice/store";
 import { type Answer, GivenAnswer, type Held, hasRecord, none, type Question, type Reply } from "./question.ts";
-import { codeOf, unitsPerMs, worthOf } from "./window-code.ts";
+import { findCode, unitsPerMs, worthUnits } from "./window-code.ts";
 
 /** What every script says first. */
 export interface ReplyHead {
@@ -57,7 +57,7 @@ export function decodeArrival(window: CompiledWindow, cost: number, ahead: numbe
   into.window = window;
   into.queuePosition = 0;
   into.queueDelayMs = 0;
-  takeArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0, into);
+  takeArrival(window, ahead <= findCode(window).furthest ? aheadMs : -aheadMs, cost, 0, into);
 }
 
 /** A window that was looked at, to be written into again and again. */
@@ -131,7 +131,7 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
     if (answer === answers.conflict) return { kind: "conflict" };
     if (answer === answers.outside) return { kind: "outside" };
     const numbers = reply as readonly number[];
-    const plan = planOf(limits, numbers, begin, nowUs / 1000, operation === "take", question);
+    const plan = decodeSteps(limits, numbers, begin, nowUs / 1000, operation === "take", question);
     const taken = answer === answers.taken || answer === answers.takenBefore;
     const isTold = operation === "peek" || question.record === true;
     const given = new GivenAnswer(
@@ -145,7 +145,7 @@ export function decodePlan(questions: readonly Question[], reply: readonly (numb
       answer === answers.takenBefore,
       isTold ? numbers.slice(begin, at) : none,
       undefined,
-      recordsOf(question, numbers, begin, nowUs / 1000, (group) => operation === "take" && isTaken(plan, group)),
+      decodeRecords(question, numbers, begin, nowUs / 1000, (group) => operation === "take" && isTaken(plan, group)),
     );
     return { kind: "answer", answer: given };
   });
@@ -184,7 +184,7 @@ const charged: Answer = {
 };
 
 /** Windows as the script found them, each described for its limit's cost. */
-export function planOf(
+export function decodeSteps(
   limits: readonly ResolvedLimit[],
   numbers: readonly number[],
   begin: number,
@@ -198,7 +198,7 @@ export function planOf(
   for (let i = 0; i < limits.length; i++) {
     const { windows, cost, group } = limits[i]!;
     for (const window of windows) {
-      const verdict = verdictOf(window, cost, nowMs, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!);
+      const verdict = decodeVerdict(window, cost, nowMs, numbers[at]!, numbers[at + 1]!, numbers[at + 2]!);
       const step = new Step(i, window, verdict, numbers[at + 4]!);
       at += numbersPerWindow;
       steps.push(step);
@@ -232,7 +232,7 @@ class Step implements LookedAt {
 /** What limits say whose counters were never used. */
 export function unused(limits: readonly ResolvedLimit[], nowMs: number): LimitOutcome[] {
   const windows = limits.reduce((sum, limit) => sum + limit.windows.length, 0);
-  const plan = planOf(limits, new Array<number>(numbersPerWindow * windows).fill(0), 0, nowMs, false);
+  const plan = decodeSteps(limits, new Array<number>(numbersPerWindow * windows).fill(0), 0, nowMs, false);
   return outcomesFromPlan(limits, plan, false);
 }
 
@@ -246,7 +246,7 @@ function noteBlocks(limits: readonly ResolvedLimit[], plan: TakePlan): void {
 }
 
 /** The state that the script found, described by Sluice's own algorithms. */
-function verdictOf(
+function decodeVerdict(
   window: CompiledWindow,
   cost: number,
   nowMs: number,
@@ -269,11 +269,11 @@ function verdictOf(
 /** On a clock that reads 0 now. Only debt is further ahead than the tolerance, and is marked by its sign. */
 function arrivalVerdict(window: CompiledWindow, cost: number, ahead: number, into?: WritableVerdict): WindowVerdict {
   const aheadMs = ahead / unitsPerMs;
-  return decideArrival(window, ahead <= codeOf(window).furthest ? aheadMs : -aheadMs, cost, 0, into);
+  return decideArrival(window, ahead <= findCode(window).furthest ? aheadMs : -aheadMs, cost, 0, into);
 }
 
 /** How each window of a peeked limit stands, for people. */
-export function readingsOf(limit: ResolvedLimit, { numbers, atMs }: Answer): readonly WindowReading[] {
+export function decodeReadings(limit: ResolvedLimit, { numbers, atMs }: Answer): readonly WindowReading[] {
   return readingsAt(limit, numbers, 0, atMs, false);
 }
 
@@ -288,22 +288,22 @@ function readingsAt(
   return windows.map((window, i) => {
     const at = begin + numbersPerWindow * i;
     const [one, two, three, four] = numbers.slice(at, at + 4) as [number, number, number, number];
-    const verdict = verdictOf(window, cost, atMs, one, two, three);
+    const verdict = decodeVerdict(window, cost, atMs, one, two, three);
     if (!taken || !window.charges) {
       const { remaining, resetAfterMs } = verdict;
-      return { window, remaining, resetAfterMs, state: quantitiesOf(window, atMs, one, two, three, four) };
+      return { window, remaining, resetAfterMs, state: decodeQuantities(window, atMs, one, two, three, four) };
     }
     const { remainingAfter: remaining, resetAfterTakeMs: resetAfterMs } = verdict;
     const state =
       window.kind === "arrival"
-        ? quantitiesOf(window, atMs, one + worthOf(window, cost), 0, 0, 0)
-        : quantitiesOf(window, atMs, one, two + cost, three, four + 1);
+        ? decodeQuantities(window, atMs, one + worthUnits(window, cost), 0, 0, 0)
+        : decodeQuantities(window, atMs, one, two + cost, three, four + 1);
     return { window, remaining, resetAfterMs, state };
   });
 }
 
 /** What is recorded of each limit, from the number at `begin` on. Undefined where nothing is of any. */
-export function recordsOf(
+export function decodeRecords(
   question: Question,
   numbers: readonly number[],
   begin: number,
@@ -327,7 +327,7 @@ export function recordsOf(
   });
 }
 
-function quantitiesOf(
+function decodeQuantities(
   window: CompiledWindow,
   nowMs: number,
   one: number,

@@ -15,15 +15,15 @@ import {
   type Question,
 } from "./question.ts";
 import {
-  codeOf,
-  creditOf,
+  creditUnits,
+  findCode,
+  findRate,
+  findShape,
   kindNumber,
   type RateArguments,
-  rateOf,
-  shapeOf,
-  takeWorthOf,
+  takeWorthUnits,
   type WindowCode,
-  worthOf,
+  worthUnits,
 } from "./window-code.ts";
 
 /** Keys and arguments of one script call. */
@@ -46,7 +46,7 @@ const heldFlag = 64;
 
 /** `take-arrivals`: see its header. At most `mostPerCall` windows in all. */
 export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyNames, deadlineMs: number): Call {
-  const steps = stepsOf(questions);
+  const steps = listSteps(questions);
   const keys: string[] = [];
   const marks: string[] = [];
   let longestHoldMs = 0;
@@ -65,9 +65,9 @@ export function encodeArrivals(questions: readonly AnyArrivals[], names: KeyName
     requests[at++] = holdMs > 0 ? heldFlag + count : count;
     for (const end = next + count; next < end; next++) {
       const { window, subject, cost } = steps[next]!;
-      const code = codeOf(window);
+      const code = findCode(window);
       if (rate?.window !== window || rate.cost !== cost) {
-        rate = rateOf(window, code, cost);
+        rate = findRate(window, code, cost);
         if (!rates.includes(rate)) rates.push(rate);
         rateNumber = rates.indexOf(rate) + 1;
       }
@@ -101,9 +101,9 @@ export function encodeGiveBack(limits: readonly ResolvedLimit[], held: HeldNumbe
   let at = 0;
   for (const { windows, subject, cost } of limits) {
     for (const window of windows) {
-      const code = codeOf(window);
+      const code = findCode(window);
       keys.push(names.counter(code.code, subject), names.mark(code.code, subject));
-      const { worth, tolerance } = rateOf(window, code, cost);
+      const { worth, tolerance } = findRate(window, code, cost);
       args.push(worth, tolerance, String(held.aheads[at]! + Number(worth)));
       args.push(held.marks[2 * at]!, held.marks[2 * at + 1]!);
       at += 1;
@@ -113,7 +113,7 @@ export function encodeGiveBack(limits: readonly ResolvedLimit[], held: HeldNumbe
 }
 
 /** The windows of all of them. */
-function stepsOf(questions: readonly AnyArrivals[]): readonly ArrivalStep[] {
+function listSteps(questions: readonly AnyArrivals[]): readonly ArrivalStep[] {
   const steps: ArrivalStep[] = [];
   for (const question of questions) {
     if (question instanceof ArrivalQuestion) steps.push(question);
@@ -166,8 +166,8 @@ export function encodePlan(
     const withOwn = takes && (id !== undefined || receipt !== undefined);
     plan.writeUInt16LE(steps, at);
     plan[at + 2] = (id === undefined ? 0 : 1) + (receipt === undefined ? 0 : 2);
-    plan.writeUInt16LE(takes && id !== undefined ? keys.numberOf(names.requestId(id, question.idScope)) : 0, at + 3);
-    plan.writeUInt16LE(takes && receipt !== undefined ? keys.numberOf(names.receipt(receipt)) : 0, at + 5);
+    plan.writeUInt16LE(takes && id !== undefined ? keys.add(names.requestId(id, question.idScope)) : 0, at + 3);
+    plan.writeUInt16LE(takes && receipt !== undefined ? keys.add(names.receipt(receipt)) : 0, at + 5);
     plan.writeUInt16LE(withOwn ? args.length + 1 : 0, at + 7);
     if (withOwn)
       args.push(
@@ -201,7 +201,7 @@ function stepCount(question: Question): number {
 /** Long enough for everything that could still be given back; the same for every receipt of these limits. */
 function receiptLifeMs(limits: readonly ResolvedLimit[]): number {
   let longest = 0;
-  for (const { windows } of limits) for (const window of windows) longest = Math.max(longest, codeOf(window).lifeMs);
+  for (const { windows } of limits) for (const window of windows) longest = Math.max(longest, findCode(window).lifeMs);
   return Math.max(longest, 1000);
 }
 
@@ -216,15 +216,15 @@ function writeWindow(
   operation: Question["operation"],
   serverNowMs: number,
 ): void {
-  const code = codeOf(window);
+  const code = findCode(window);
   const blocks = limit.blockable && operation !== "charge";
   plan[at] = code.kind;
   plan.writeUInt16LE(group, at + 1);
   plan[at + 3] = window.charges ? 1 : 0;
-  plan.writeUInt16LE(keys.numberOf(names.counter(code.code, subject)), at + 4);
-  plan.writeUInt16LE(blocks ? keys.numberOf(blockKey(names, limit, subject)) : 0, at + 6);
-  plan.writeUInt16LE(marked ? keys.numberOf(names.mark(code.code, subject)) : 0, at + 8);
-  const [a, b, c, life] = shapeOf(window, code, worthIn(window, code, cost, operation), serverNowMs);
+  plan.writeUInt16LE(keys.add(names.counter(code.code, subject)), at + 4);
+  plan.writeUInt16LE(blocks ? keys.add(blockKey(names, limit, subject)) : 0, at + 6);
+  plan.writeUInt16LE(marked ? keys.add(names.mark(code.code, subject)) : 0, at + 8);
+  const [a, b, c, life] = findShape(window, code, worthIn(window, code, cost, operation), serverNowMs);
   plan.writeDoubleLE(cost, at + 10);
   plan.writeDoubleLE(code.capacity, at + 18);
   plan.writeDoubleLE(a, at + 26);
@@ -243,11 +243,11 @@ function writeRecord(
 ): void {
   // A block goes on denying when the windows are long idle.
   let longestMs = limit.blockForMs;
-  for (const window of windows) longestMs = Math.max(longestMs, codeOf(window).lifeMs);
+  for (const window of windows) longestMs = Math.max(longestMs, findCode(window).lifeMs);
   plan.fill(0, at, at + windowBytes);
   plan[at] = kindNumber.record;
   plan.writeUInt16LE(group, at + 1);
-  plan.writeUInt16LE(keys.numberOf(recordKey(names, limit, subject)), at + 4);
+  plan.writeUInt16LE(keys.add(recordKey(names, limit, subject)), at + 4);
   plan.writeDoubleLE(cost, at + 10);
   plan.writeDoubleLE(windows.length, at + 26);
   plan.writeDoubleLE(Math.min(Math.max(longestMs, 1000), onceRetentionMs), at + 58);
@@ -264,6 +264,6 @@ export function blockKey(names: KeyNames, limit: ResolvedLimit["limit"], subject
 /** What a cost is worth in units of arrival time: none where it is not counted in time. */
 function worthIn(window: CompiledWindow, code: WindowCode, cost: number, operation: Question["operation"]): number {
   if (code.kind > kindNumber.wideArrival) return 0;
-  if (cost < 0) return creditOf(window, -cost);
-  return operation === "charge" ? worthOf(window, cost) : takeWorthOf(window, cost);
+  if (cost < 0) return creditUnits(window, -cost);
+  return operation === "charge" ? worthUnits(window, cost) : takeWorthUnits(window, cost);
 }

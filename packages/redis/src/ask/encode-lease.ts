@@ -4,7 +4,7 @@ import { codeOfIdentity, type KeyNames } from "../place/key-names.ts";
 import { blockKey, type Call } from "./encode-call.ts";
 import { KeyList } from "./key-list.ts";
 import type { Question } from "./question.ts";
-import { codeOf, shapeOf } from "./window-code.ts";
+import { findCode, findShape } from "./window-code.ts";
 
 const askBytes = 51;
 const limitBytes = 12;
@@ -19,7 +19,7 @@ export function encodeLeases(
   serverNowMs: number,
 ): Call {
   const keys = new KeyList();
-  const asks = Buffer.allocUnsafe(questions.reduce((sum, { limits }) => sum + bytesOf(limits), 0));
+  const asks = Buffer.allocUnsafe(questions.reduce((sum, { limits }) => sum + countBytes(limits), 0));
   let at = 0;
   for (const { limits, ask } of questions) {
     const { want = 0, holdMs = 1, settled = nothingSettled } = ask ?? {};
@@ -30,7 +30,7 @@ export function encodeLeases(
     for (const resolved of limits) {
       const { limit, subject, windows } = resolved;
       asks.writeUInt16LE(windows.length, at);
-      asks.writeUInt16LE(keys.numberOf(ledgerKey(names, limit, subject)), at + 2);
+      asks.writeUInt16LE(keys.add(ledgerKey(names, limit, subject)), at + 2);
       asks.writeDoubleLE(leaseAllowance(resolved), at + 4);
       at += limitBytes;
       for (const window of windows) {
@@ -47,7 +47,7 @@ export function ledgerKey(names: KeyNames, limit: ResolvedLimit["limit"], subjec
   return names.counter(codeOfIdentity(`${limit.identity}|leases`), subject);
 }
 
-function bytesOf(limits: readonly ResolvedLimit[]): number {
+function countBytes(limits: readonly ResolvedLimit[]): number {
   return limits.reduce((sum, { windows }) => sum + limitBytes + windowBytes * windows.length, askBytes);
 }
 
@@ -61,13 +61,13 @@ function writeWindow(
   marked: boolean,
   serverNowMs: number,
 ): void {
-  const code = codeOf(window);
+  const code = findCode(window);
   asks[at] = code.kind;
   asks[at + 1] = window.charges ? 1 : 0;
-  asks.writeUInt16LE(keys.numberOf(names.counter(code.code, subject)), at + 2);
-  asks.writeUInt16LE(limit.blockable ? keys.numberOf(blockKey(names, limit, subject)) : 0, at + 4);
-  asks.writeUInt16LE(marked ? keys.numberOf(names.mark(code.code, subject)) : 0, at + 6);
-  const [a, b, c, life] = shapeOf(window, code, window.perMs, serverNowMs);
+  asks.writeUInt16LE(keys.add(names.counter(code.code, subject)), at + 2);
+  asks.writeUInt16LE(limit.blockable ? keys.add(blockKey(names, limit, subject)) : 0, at + 4);
+  asks.writeUInt16LE(marked ? keys.add(names.mark(code.code, subject)) : 0, at + 6);
+  const [a, b, c, life] = findShape(window, code, window.perMs, serverNowMs);
   const most = Math.floor(window.capacity);
   writeDoubles(asks, at + 8, [window.source.limit, most, code.capacity, a, b, c, limit.blockForMs, life]);
 }

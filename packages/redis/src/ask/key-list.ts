@@ -3,7 +3,8 @@ export class KeyList {
   readonly names: string[] = [];
   readonly #numbers = new Map<string, number>();
 
-  numberOf(name: string): number {
+  /** Its number, also if it is in the list already. */
+  add(name: string): number {
     let number = this.#numbers.get(name);
     if (number === undefined) {
       number = this.names.push(name);

@@ -52,7 +52,7 @@ const known = new WeakMap<CompiledWindow, WindowCode>();
 let lastWindow: CompiledWindow | undefined;
 let lastCode: WindowCode | undefined;
 
-export function codeOf(window: CompiledWindow): WindowCode {
+export function findCode(window: CompiledWindow): WindowCode {
   if (window === lastWindow && lastCode !== undefined) return lastCode;
   let code = known.get(window);
   if (code === undefined) {
@@ -93,7 +93,7 @@ function encodeWindow(window: CompiledWindow): WindowCode {
  * What `a`, `b`, `c` and life mean for each kind: see windows.lua. `arrivals` is what `a` is for those. `serverNowMs` is the
  * server's time as far as we know it.
  */
-export function shapeOf(
+export function findShape(
   window: CompiledWindow,
   code: WindowCode,
   arrivals: number,
@@ -111,30 +111,30 @@ export function shapeOf(
 }
 
 /** What a cost is worth in units of arrival time. */
-export function worthOf(window: CompiledWindow, cost: number): number {
+export function worthUnits(window: CompiledWindow, cost: number): number {
   return Math.ceil(worthMs(window, cost) * unitsPerMs);
 }
 
 /** What a credit is worth. */
-export function creditOf(window: CompiledWindow, cost: number): number {
+export function creditUnits(window: CompiledWindow, cost: number): number {
   return Math.floor(creditWorthMs(window, cost) * unitsPerMs);
 }
 
 /** The same for a take: a cost above the capacity is worth more than there is. */
-export function takeWorthOf(window: CompiledWindow, cost: number): number {
-  return cost > window.capacity ? never : worthOf(window, cost);
+export function takeWorthUnits(window: CompiledWindow, cost: number): number {
+  return cost > window.capacity ? never : worthUnits(window, cost);
 }
 
 const mostRates = 1000;
 
-export function rateOf(window: CompiledWindow, code: WindowCode, cost: number): RateArguments {
+export function findRate(window: CompiledWindow, code: WindowCode, cost: number): RateArguments {
   let rate = code.rates.get(cost);
   if (rate === undefined) {
     if (code.rates.size >= mostRates) code.rates.clear();
     rate = {
       window,
       cost,
-      worth: cost > window.capacity ? neverText : String(worthOf(window, cost)),
+      worth: cost > window.capacity ? neverText : String(worthUnits(window, cost)),
       full: String(code.capacity),
       tolerance: String(code.tolerance),
       furthest: String(code.furthest),

@@ -64,7 +64,7 @@ interface Place {
  */
 export function connectIoredis(client: IoredisClient | IoredisCluster): Connect {
   const { natMap } = client.options;
-  const lender = lenderOf(client);
+  const lender = findLender(client);
   return (address, listener) =>
     new IoredisConnection(lender, (lent) => ({ ...serverOptions(lent.options), ...where(address, natMap) }), listener);
 }
@@ -80,7 +80,7 @@ export function connectIoredisSentinel(client: IoredisClient): Connect {
     db: 0,
   };
   return (address, listener) =>
-    new IoredisConnection(lenderOf(client), () => ({ ...options, ...where(address, natMap) }), listener);
+    new IoredisConnection(findLender(client), () => ({ ...options, ...where(address, natMap) }), listener);
 }
 
 /** To one server, whoever named it: nothing waits for a connection, nothing is sent twice, and replies are plain. */
@@ -123,7 +123,7 @@ function where(address: Address, natMap: NatMap | null | undefined): object {
 }
 
 /** Who is duplicated: the client, or any node of a cluster, which has none until it begins to connect. */
-function lenderOf(client: IoredisClient | IoredisCluster): Promise<IoredisClient> {
+function findLender(client: IoredisClient | IoredisCluster): Promise<IoredisClient> {
   if (!isIoredisCluster(client)) return Promise.resolve(client);
   const [node] = client.nodes();
   if (node !== undefined) return Promise.resolve(node);

@@ -59,7 +59,7 @@ export function connectLikeNodeRedis(client: NodeRedisClient): Connect {
       ...plainOptions,
       // Everything that the address says is in the other options as well, once the client was made.
       url: undefined,
-      socket: { ...withoutPlace(socket), ...placeOf(address), reconnectStrategy: false },
+      socket: { ...withoutPlace(socket), ...renderPlace(address), reconnectStrategy: false },
       clientSideCache: undefined,
       emitInvalidate: undefined,
       maintNotifications: "disabled",
@@ -185,7 +185,7 @@ export function clientOptions(
       ? { ...common, path: address.path, tls: false as const }
       : tls === undefined
         ? { ...common, host: address.host, port: address.port, noDelay: true }
-        : { ...common, host: address.host, port: address.port, noDelay: true, tls: true as const, ...tlsOf(tls) };
+        : { ...common, host: address.host, port: address.port, noDelay: true, tls: true as const, ...renderTls(tls) };
   return {
     socket,
     ...(username === undefined ? {} : { username }),
@@ -194,7 +194,7 @@ export function clientOptions(
   };
 }
 
-function placeOf(address: Address): object {
+function renderPlace(address: Address): object {
   return address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port };
 }
 
@@ -203,7 +203,7 @@ function withoutPlace(socket: object = {}): object {
   return Object.fromEntries(Object.entries(socket).filter(([name]) => !["host", "port", "path"].includes(name)));
 }
 
-function tlsOf({ ca, cert, key, serverName }: TlsOptions): Record<string, string> {
+function renderTls({ ca, cert, key, serverName }: TlsOptions): Record<string, string> {
   return {
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined ? {} : { cert }),

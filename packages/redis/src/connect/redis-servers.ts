@@ -34,7 +34,7 @@ const sentinelPort = 26_379;
 export function parseRedisUrl(text: string): RedisServers {
   const unix = /^unix:\/\/(?:([^@/]*)@)?(\/[^?#]+)$/.exec(text);
   if (unix !== null) {
-    return { kind: "standalone", addresses: [{ kind: "unix", path: decode(unix[2]!) }], ...credentialsOf(unix[1]) };
+    return { kind: "standalone", addresses: [{ kind: "unix", path: decode(unix[2]!) }], ...parseCredentials(unix[1]) };
   }
   const found = /^(rediss?|valkeys?)(\+sentinel|\+cluster)?:\/\/(?:([^@]*)@)?([^/?#@]+)(?:\/([^?#]*))?$/.exec(text);
   if (found === null) throw wrong("is not an address that is understood; write it as redis://host:6379");
@@ -55,7 +55,7 @@ export function parseRedisUrl(text: string): RedisServers {
   return {
     kind,
     addresses,
-    ...credentialsOf(user),
+    ...parseCredentials(user),
     ...(tls === undefined ? {} : { tls }),
     ...(kind === "sentinel" ? { masterName: decode(masterName!) } : {}),
     ...(database === undefined || database === "" ? {} : { database: Number(database) }),
@@ -110,7 +110,7 @@ function parseAddress(text: string, port: number): Address {
   return { kind: "tcp", host: found[1]!.replace(/^\[(.*)\]$/, "$1"), port: Number(found[2] ?? port) };
 }
 
-function credentialsOf(user: string | undefined): Pick<ConnectionOptions, "username" | "password"> {
+function parseCredentials(user: string | undefined): Pick<ConnectionOptions, "username" | "password"> {
   if (user === undefined || user === "") return {};
   const [name, ...rest] = user.split(":");
   const password = rest.length === 0 ? undefined : decode(rest.join(":"));

@@ -15,7 +15,7 @@ import type { RedisServers } from "./redis-servers.ts";
  */
 export function serversFromIoredis(client: IoredisClient | IoredisCluster): RedisServers {
   const connect = connectIoredis(client);
-  if (isIoredisCluster(client)) return { kind: "cluster", addresses: startNodesOf(client), connect };
+  if (isIoredisCluster(client)) return { kind: "cluster", addresses: findStartNodes(client), connect };
   const { host, port, path, sentinels, name, tls } = client.options;
   if (sentinels != null) {
     return {
@@ -37,7 +37,7 @@ function tcp(host: string | null | undefined, port: number | string | null | und
 }
 
 /** The nodes that the client was given, in any of the ways to write them; or those that it has found, where DNS names them. */
-function startNodesOf(cluster: IoredisCluster): readonly Address[] {
+function findStartNodes(cluster: IoredisCluster): readonly Address[] {
   const given: unknown = Reflect.get(cluster, "startupNodes");
   const addresses =
     Array.isArray(given) && cluster.options.useSRVRecords !== true

@@ -3,7 +3,7 @@ import { createLimiter, type Limiter } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { RedisCounters } from "../redis-counters.ts";
-import { type Cell, cellOf } from "./cells.ts";
+import { type Cell, findCell } from "./cells.ts";
 
 /** Servers hear of the end of a connection in their own time. */
 const soon = { timeout: 30_000 };
@@ -17,7 +17,7 @@ describe("the cell of a counter", () => {
   const cell = (name: string, values: Cell["values"]): { cell: Cell } => ({ cell: { name, servers: "", values } });
   const cells = [cell("big", { tenant: ["acme", "a|b"], user: ["root"] }), cell("other", { tenant: ["acme", "bit"] })];
   const nameOf = (dimensions: readonly string[], subject: string): string | undefined =>
-    cellOf(by(dimensions, subject), cells)?.cell.name;
+    findCell(by(dimensions, subject), cells)?.cell.name;
 
   it("is the first that has one of the values", () => {
     expect(nameOf(["tenant"], "acme")).toBe("big");

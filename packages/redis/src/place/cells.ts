@@ -14,7 +14,10 @@ export interface Cell {
 }
 
 /** The cell that a counter lives in, by its own dimensions alone: every request finds it in the same place. */
-export function cellOf<T extends { readonly cell: Cell }>(resolved: ResolvedLimit, cells: readonly T[]): T | undefined {
+export function findCell<T extends { readonly cell: Cell }>(
+  resolved: ResolvedLimit,
+  cells: readonly T[],
+): T | undefined {
   return cells.find(({ cell }) => isIn(resolved, cell));
 }
 

@@ -5,7 +5,7 @@ import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKeyNames } from "./key-names.ts";
 import { slotCount, slotOfTag } from "./key-slot.ts";
-import { createLaneTags, homeOf, laneOf, valueAt } from "./lanes.ts";
+import { createLaneTags, findHome, laneNumber, valueAt } from "./lanes.ts";
 
 function by(dimensions: readonly string[], subject: string, policy = "p"): ResolvedLimit {
   const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1, 1000)], by: dimensions, policy });
@@ -60,38 +60,38 @@ describe("tags of lanes", () => {
 describe("where a counter lives", () => {
   it("is by the tenant, if the limit has one among its dimensions", () => {
     for (const tenant of ["tenant", "org", "organization", "account"]) {
-      expect(homeOf(by([tenant], "acme"))).toBe("acme");
-      expect(homeOf(by(["user", tenant], "u1|acme"))).toBe("acme");
-      expect(homeOf(by([tenant, "user"], "acme|u1"))).toBe("acme");
+      expect(findHome(by([tenant], "acme"))).toBe("acme");
+      expect(findHome(by(["user", tenant], "u1|acme"))).toBe("acme");
+      expect(findHome(by([tenant, "user"], "acme|u1"))).toBe("acme");
     }
-    expect(homeOf(by(["account", "tenant"], "a|t"))).toBe("t");
+    expect(findHome(by(["account", "tenant"], "a|t"))).toBe("t");
   });
 
   it("is by the first dimension else, and by the limit itself if it has none", () => {
-    expect(homeOf(by(["user", "endpoint"], "u1|/x"))).toBe("u1");
+    expect(findHome(by(["user", "endpoint"], "u1|/x"))).toBe("u1");
     const everybody = by([], "");
-    expect(homeOf(everybody)).toBe(everybody.limit.identity);
+    expect(findHome(everybody)).toBe(everybody.limit.identity);
   });
 
   it("is the same for a tenant and the tenant's users, whatever their names", () => {
     fc.assert(
       fc.property(value, value, fc.integer({ min: 1, max: 1024 }), (tenant, user, lanes) => {
-        const own = laneOf(homeOf(by(["tenant"], tenant)), lanes);
-        expect(laneOf(homeOf(by(["tenant", "user"], joined([tenant, user]))), lanes)).toBe(own);
-        expect(laneOf(homeOf(by(["user", "tenant"], joined([user, tenant]), "another")), lanes)).toBe(own);
+        const own = laneNumber(findHome(by(["tenant"], tenant)), lanes);
+        expect(laneNumber(findHome(by(["tenant", "user"], joined([tenant, user]))), lanes)).toBe(own);
+        expect(laneNumber(findHome(by(["user", "tenant"], joined([user, tenant]), "another")), lanes)).toBe(own);
       }),
     );
   });
 
   it("spreads subjects evenly over lanes", () => {
     const counts = new Array<number>(64).fill(0);
-    for (let i = 0; i < 64_000; i++) counts[laneOf(`user-${i}`, 64)]! += 1;
+    for (let i = 0; i < 64_000; i++) counts[laneNumber(`user-${i}`, 64)]! += 1;
     expect(Math.min(...counts)).toBeGreaterThan(800);
     expect(Math.max(...counts)).toBeLessThan(1200);
   });
 
   it("never changes from one release to the next", () => {
-    expect(["", "acme", "u1", "ü", "\ud800"].map((home) => laneOf(home, 64))).toEqual([13, 5, 12, 29, 6]);
+    expect(["", "acme", "u1", "ü", "\ud800"].map((home) => laneNumber(home, 64))).toEqual([13, 5, 12, 29, 6]);
   });
 });
 

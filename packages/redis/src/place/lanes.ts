@@ -40,7 +40,7 @@ const homes = ["tenant", "org", "organization", "account"];
  * The value that decides where a counter lives: the tenant's where the limit has one, so that a request's tenant and user
  * counters share a slot; else the first dimension's. It depends on the counter alone, never on the request beside it.
  */
-export function homeOf({ limit, subject }: ResolvedLimit): string {
+export function findHome({ limit, subject }: ResolvedLimit): string {
   const { by } = limit.source;
   if (by.length === 0) return limit.identity;
   if (by.length === 1) return subject;
@@ -66,7 +66,7 @@ export function valueAt(subject: string, index: number): string {
 }
 
 /** FNV-1a over UTF-16 units: the same lane in every process, for ever. */
-export function laneOf(home: string, lanes: number): number {
+export function laneNumber(home: string, lanes: number): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < home.length; i++) hash = Math.imul(hash ^ home.charCodeAt(i), 0x01000193);
   hash ^= hash >>> 15;

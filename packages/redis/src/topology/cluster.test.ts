@@ -2,7 +2,7 @@ import { flavors, startCluster, type TestCluster, type TestServer } from "@sluic
 import { StoreUnavailable } from "sluice";
 import { compileTestLimit, resolvedLimit, windowOf } from "sluice/testing";
 import { afterEach, describe, expect, it } from "vitest";
-import { createLaneTags, homeOf, laneOf } from "../place/lanes.ts";
+import { createLaneTags, findHome, laneNumber } from "../place/lanes.ts";
 import { RedisCounters } from "../redis-counters.ts";
 import type { RedisEvent } from "../site.ts";
 
@@ -12,7 +12,7 @@ const soon = { timeout: 30_000 };
 const limit = compileTestLimit({ algorithm: "gcra", windows: [windowOf(1000, 3_600_000)] });
 const take = resolvedLimit(limit, "u1");
 const lanes = 8;
-const { slot } = createLaneTags(lanes)[laneOf(homeOf(take), lanes)]!;
+const { slot } = createLaneTags(lanes)[laneNumber(findHome(take), lanes)]!;
 
 describe.each(flavors)("counters on a %s cluster", (flavor) => {
   let cluster: TestCluster;

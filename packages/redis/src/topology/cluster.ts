@@ -47,7 +47,7 @@ class ClusterTopology implements Topology {
     return [...this.#nodes.values()].filter((node) => owners.has(node));
   }
 
-  shardOf(slot: number): Shard | undefined {
+  findShard(slot: number): Shard | undefined {
     return this.#owners[slot];
   }
 
@@ -93,7 +93,7 @@ class ClusterTopology implements Topology {
         if (asking) node.connection.send(["ASKING"]).catch(() => undefined);
         return await node.connection.send(args);
       } catch (error) {
-        const redirection = redirectionOf(error);
+        const redirection = parseRedirection(error);
         if (redirection === undefined || redirections >= mostRedirections || this.#looks.closed) throw error;
         const unnamed = redirection.host === "" || redirection.host === "?";
         const address = unnamed ? { ...redirection, host: node.host } : redirection;
@@ -219,7 +219,7 @@ function parseSlots(reply: unknown, askedHost: string): readonly SlotRange[] {
   });
 }
 
-function redirectionOf(error: unknown): { kind: "moved" | "ask"; host: string; port: number } | undefined {
+function parseRedirection(error: unknown): { kind: "moved" | "ask"; host: string; port: number } | undefined {
   if (!(error instanceof Error)) return undefined;
   const found = /^(MOVED|ASK) \d+ (.*):(\d+)$/.exec(error.message);
   if (found === null) return undefined;

@@ -72,7 +72,7 @@ class SentinelTopology implements Topology {
     return this.#primary === undefined ? [] : [this.#primary.shard];
   }
 
-  shardOf(): Shard | undefined {
+  findShard(): Shard | undefined {
     return this.#primary?.shard;
   }
 

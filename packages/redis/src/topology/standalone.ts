@@ -19,7 +19,7 @@ export function standalone(address: Address, connect: Connect, listener: Topolog
   return {
     clustered: false,
     shards: [shard],
-    shardOf: () => shard,
+    findShard: () => shard,
     suspect: () => undefined,
     close: () => connection.close(),
   };

@@ -15,7 +15,7 @@ export interface Topology {
   /** Whether slots are held by different servers, so that a call's keys must share one. */
   readonly clustered: boolean;
   /** The server that holds a slot. Undefined while that is not known. */
-  shardOf(slot: number): Shard | undefined;
+  findShard(slot: number): Shard | undefined;
   readonly shards: readonly Shard[];
   /** Something failed that a look at the topology may cure. Looks at most once at a time, and not too often. */
   suspect(): void;
