@@ -159,9 +159,20 @@ describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manife
 });
 
 describe("pages for coding agents", () => {
-  it("are in the packages that apps and fleets use", () => {
+  it("are in every package that somebody writes code against", () => {
     const having = packages.filter(({ folder: home }) => hasAgentsPage(home)).map(({ manifest }) => manifest.name);
-    expect(having).toEqual(expect.arrayContaining(["sluice", "@sluice/redis", "@sluice/middleware", "@sluice/server"]));
+    expect(having).toEqual(
+      expect.arrayContaining([
+        "sluice",
+        "@sluice/client",
+        "@sluice/middleware",
+        "@sluice/pace",
+        "@sluice/protocol",
+        "@sluice/redis",
+        "@sluice/server",
+        "@sluice/sql",
+      ]),
+    );
   });
 });
 

@@ -17,6 +17,7 @@ function withOwnServer(code: string, address: string): string {
 describe.each([
   { file: "docs/remote.md", least: 5 },
   { file: "packages/client/README.md", least: 1 },
+  { file: "packages/client/AGENTS.md", least: 1 },
 ])("the examples in $file", ({ file, least }) => {
   const page = readSourceTree().get(file) ?? "";
   const policies = /^```yaml\n([\s\S]*?)^```$/m.exec(page)?.[1] ?? "";

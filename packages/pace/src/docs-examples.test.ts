@@ -7,6 +7,7 @@ const folder = fileURLToPath(new URL("..", import.meta.url));
 
 describe.each([
   { page: "README.md", least: 1 },
+  { page: "AGENTS.md", least: 1 },
   { page: "../../docs/callers.md", least: 8 },
 ])("the examples in $page", ({ page, least }) => {
   const text = readFileSync(new URL(`../${page}`, import.meta.url), "utf8");
