@@ -71,7 +71,7 @@ log("in vain");
   });
 
   it("is looked for on guarded pages alone", () => {
-    expect(findOddEnglish(new Map([["docs/decisions/0001.md", "nobody"]]))).toEqual([]);
+    expect(findOddEnglish(new Map([["docs/drafts/page.md", "nobody"]]))).toEqual([]);
     expect(findOddEnglish(new Map([["packages/core/README.md", "nobody"]]))).toHaveLength(1);
   });
 });

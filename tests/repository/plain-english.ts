@@ -7,6 +7,7 @@ export const guarded: readonly string[] = [
   "README.md",
   "CONTRIBUTING.md",
   "docs/*.md",
+  "docs/decisions/*.md",
   "packages/*/README.md",
   "packages/*/AGENTS.md",
   "examples/*/README.md",
