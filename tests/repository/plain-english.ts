@@ -5,6 +5,7 @@ import { isTypeScript, type SourceTree } from "./source-tree.ts";
 /** What is guarded now, of what people read: of Markdown the prose, of TypeScript (once it is listed) the string literals. */
 export const guarded: readonly string[] = [
   "README.md",
+  "CHANGELOG.md",
   "CONTRIBUTING.md",
   "docs/*.md",
   "docs/decisions/*.md",
