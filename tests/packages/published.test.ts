@@ -86,14 +86,19 @@ function hasAgentsPage(home: string): boolean {
 
 async function compileExamples(): Promise<void> {
   for (const { name, code } of examples) {
-    // With the time that a busy machine may take.
-    const patient = (url: string): string => `${JSON.stringify(url)}, { deadlineMs: 20_000 }`;
-    const own = code.replace(/"redis:[^"]*"/, patient(server.url)).replace(/"grpc:[^"]*"/, patient(sluice.grpc));
+    const own = withServer(withServer(code, "redis", server.url), "grpc", sluice.grpc);
     equipped.write(`${fileOf(name)}.ts`, own);
   }
   const files = examples.map(({ name }) => `${fileOf(name)}.ts`);
   const problems = await compile(equipped, { resolution: "nodenext", types: ["node"], files, outDir: "compiled" });
   if (problems.length > 0) throw new Error(problems.join("\n"));
+}
+
+/** The server of this test instead of the page's, and the time that a busy machine may take, before options if there are any. */
+function withServer(code: string, scheme: string, url: string): string {
+  return code.replace(new RegExp(`"${scheme}:[^"]*"(, \\{)?`), (_, options?: string) => {
+    return `${JSON.stringify(url)}, { deadlineMs: 20_000${options === undefined ? " }" : ","}`;
+  });
 }
 
 function fileOf(name: string): string {
