@@ -15,4 +15,4 @@ const daemon = await startDaemon({
   log,
   rolloutTime: { nowMs: () => Math.floor(sinceMs + (Date.now() - sinceMs) * speed), everyMs: 50 },
 });
-log.info({ ...daemon.addresses }, "listening");
+log.info("server.listening", { ...daemon.addresses });

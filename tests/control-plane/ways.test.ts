@@ -131,7 +131,7 @@ describe("policies of files and of the store", () => {
     await writeFile(seed, bothOf(9));
     const nodes = await Promise.all(["one", "two", "three"].map((name) => fleet.start(name, "--seed", seed)));
     await untilAll(nodes, { limit: 9 });
-    expect(nodes.filter(({ log }) => log.includes("the policy store was seeded"))).toHaveLength(1);
+    expect(nodes.filter(({ log }) => log.includes("policy store seeded"))).toHaveLength(1);
     expect(nodes.filter(({ log }) => log.includes("the first admin token was made"))).toHaveLength(1);
     await steerWell(nodes[0]!, fleet, "POST", "/import", bothOf(10));
     await nodes[1]!.stop();

@@ -206,16 +206,10 @@ function createTurnedAwayLog(
     const connections = mayTell[why]();
     if (connections === 0) return;
     const fields = { protocol, why, connections, address, reason };
-    if (why === "too_many" || why === "too_many_of_address")
-      log.warn({ ...fields, ...bounds }, "connections are turned away");
-    else if (why === "held_bytes")
-      log.warn(
-        { ...fields, maxHeldBytes },
-        "connections are closed, because clients leave too much unread or half sent",
-      );
-    else if (why === "client_name")
-      log.warn(fields, "a client was turned away, whose certificate has no name that is let in");
-    else log.debug(fields, "a connection came to nothing, because TLS was not agreed on");
+    if (why === "too_many" || why === "too_many_of_address") log.warn("connection.refused", { ...fields, ...bounds });
+    else if (why === "held_bytes") log.warn("connection.closed_for_memory", { ...fields, maxHeldBytes });
+    else if (why === "client_name") log.warn("tls.client_refused", fields);
+    else log.debug("tls.handshake_failed", fields);
   };
 }
 

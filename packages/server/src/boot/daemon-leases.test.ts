@@ -200,7 +200,7 @@ describe("two servers with leases", () => {
     expect((await one.leases()).held).toBe(1);
 
     await Promise.all([one.close(), two.close()]);
-    expect(logged.filter(({ message }) => message === "leases were given back")).toHaveLength(2);
+    expect(logged.filter(({ message }) => message === "leases returned")).toHaveLength(2);
     const exactly = await start({ SLUICE_LEASES: "off" });
     const request = { dimensions: { user: "whale", endpoint: "/busy" } };
     expect((await exactly.limiter.lease(request, { want: 0, holdMs: 1_000 })).unspent).toBe(0);
@@ -314,7 +314,7 @@ describe("a server with leases", () => {
         await server.ask("/large", 1);
         return messages();
       }, seldom)
-      .toContainEqual("the counters answer again, and leases are renewed");
+      .toContainEqual("the counter servers answer again, and leases are renewed");
     expect(await server.get("/readyz")).toMatchObject({ status: "ready", counters: { leases: { stale: 0 } } });
   }, 120_000);
 
@@ -333,7 +333,7 @@ describe("a server with leases", () => {
     await redis.kill();
     await expect.poll(async () => (await server.get("/readyz")).status, soon).toBe("degraded");
     await server.close();
-    expect(messages()).toContain("some leases could not be given back");
+    expect(messages()).toContain("some leases could not be returned");
   });
 
   it("decides everything by the counters where leases are off, and has no figures of them", async () => {

@@ -251,7 +251,7 @@ describe("without its store, a server", () => {
     await expect
       .poll(async () => {
         await ask();
-        return logged.some(({ level, message }) => level === "error" && message.includes("no longer asked"));
+        return logged.some(({ level, message }) => level === "error" && message.includes("breaker of a counter server opened"));
       })
       .toBe(true);
     const { status, body } = await get("/readyz");
@@ -259,9 +259,9 @@ describe("without its store, a server", () => {
     expect(body).toMatchObject({ status: "degraded", counters: { shards: 1, away: [{ why: expect.any(String) }] } });
     redis.resume();
     await becomes(200);
-    expect(logged.some(({ level, message }) => level === "info" && message === "a counter server is asked again")).toBe(
-      true,
-    );
+    expect(
+      logged.some(({ level, message }) => level === "info" && message === "the breaker of a counter server closed"),
+    ).toBe(true);
   });
 });
 
@@ -516,7 +516,9 @@ describe("a start", () => {
     const redis = await server("redis", ["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-random"]);
     await start({ SLUICE_REDIS_URL: redis.url });
     await expect
-      .poll(() => logged.filter(({ message }) => message === "a counter server may surprise"), { timeout: 30_000 })
+      .poll(() => logged.filter(({ message }) => message === "a counter server is configured in a risky way"), {
+        timeout: 30_000,
+      })
       .toMatchObject([{ level: "warn", fields: { concern: expect.stringContaining("allkeys-random") } }]);
   });
 

@@ -151,7 +151,7 @@ describe("a start", () => {
     await save(allowing(5));
     await writeFile(join(folder, "kept"), "a file where a folder should be");
     await start();
-    await expect.poll(() => logged.map(({ message }) => message).join(), soon).toMatch(/snapshot was not written/);
+    await expect.poll(() => logged.map(({ message }) => message).join(), soon).toMatch(/snapshot could not be written/);
     expect(await limitNow()).toBe(5);
     expect(await metric("sluice_config_snapshot_timestamp_seconds")).toBe(0);
   });

@@ -175,7 +175,7 @@ async function openToCallers(options: DaemonOptions, parts: OpenParts, core: Cor
   running.addresses = addresses;
   parts.add(async (closing) => {
     const cut = await transports.close(closing === "gently" ? closeWithinMs : 0);
-    if (cut > 0) log.warn({ connections: cut }, "some requests did not finish in time and were cut off");
+    if (cut > 0) log.warn("server.requests_cut_off", { connections: cut });
   });
 
   const refreshes = new CounterRefreshes(counters, () => files.runtime);

@@ -94,8 +94,8 @@ describe("docs/redis.md", () => {
       if (reading.kind === "problems") throw new Error("settings");
       const logged: string[] = [];
       const log = { debug: say, info() {}, warn: say, error: say };
-      function say(_fields: object, message: string): void {
-        logged.push(message);
+      function say(event: string): void {
+        logged.push(event);
       }
       const { limiter, close } = await startDaemon({ settings: reading.settings, log });
       try {
@@ -113,7 +113,7 @@ describe("docs/redis.md", () => {
         expect(await limiter.check({ dimensions: { user: "u" }, cost: 2 })).toMatchObject({ reason: "over_limit" });
         await limiter.explain({ dimensions: { user: "u" } });
         await limiter.reset({ dimensions: { user: "u" } });
-        await expect.poll(() => logged, { timeout: 30_000 }).toEqual(["a counter server told of itself"]);
+        await expect.poll(() => logged, { timeout: 30_000 }).toEqual(["redis.inspected"]);
       } finally {
         await close();
       }

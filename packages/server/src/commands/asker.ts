@@ -60,7 +60,7 @@ async function reachCounters(
   const plan = planCounters(settings);
   if (plan.kind === "memory") return undefined;
   let last = "";
-  const remember = ({ reason }: Readonly<Record<string, unknown>>): void => {
+  const remember = (_event: string, { reason }: Readonly<Record<string, unknown>> = {}): void => {
     last = reason === undefined ? last : ` (${reason})`;
   };
   const log = { debug() {}, info() {}, warn: remember, error: remember };

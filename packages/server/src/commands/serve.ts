@@ -43,14 +43,14 @@ export async function serve(
   const isTerminal = terminal.stdout.isTTY === true;
   if (cluster.isWorker && settings.workers !== 1) return serveAsWorker({ settings, log, isTerminal }, signals);
   const problems = settings.logFormat === "text" ? renderSettingProblems(warnings).split("\n") : warnings;
-  if (warnings.length > 0) log.warn({ problems }, "the settings are legal, but may surprise");
+  if (warnings.length > 0) log.warn("server.setting_warnings", { problems });
   const announce = ({ fields, greeting }: Announcement): void => {
-    log.info(fields, "listening");
+    log.info("server.listening", fields);
     if (settings.logFormat === "text") terminal.stdout.write(greeting);
   };
   if (count > 1) return serveWithWorkers({ settings, count, log, announce }, signals, hangUp);
   const signal = await serveHere({ settings, log, announce, isTerminal }, signals, hangUp);
-  log.info({ signal }, "stopped");
+  log.info("server.stopped", { signal });
   return 0;
 }
 
@@ -149,7 +149,7 @@ async function serveWithWorkers(options: WorkersOptions, signals: Signals, hangU
   });
   const end = await workers.ended;
   signals.off("SIGHUP", reload);
-  if (end.kind === "stopped") log.info({ signal }, "stopped");
+  if (end.kind === "stopped") log.info("server.stopped", { signal });
   if (end.kind === "given up")
     throw new CommandError("the workers end as soon as they start, and are not started any more; see above for why");
   return end.kind === "failed at start" ? 2 : 0;

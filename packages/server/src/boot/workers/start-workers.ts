@@ -1,5 +1,6 @@
 import cluster, { type Worker } from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { LogEvent } from "../../observe/telemetry/log-events.ts";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import type { Settings } from "../../settings/settings.ts";
 import type { Announcement, MessageToPrimary, MessageToWorker } from "./messages.ts";
@@ -33,9 +34,9 @@ type WorkerEnd =
   /** There was no process: too many of them, or the program is being replaced. */
   | { readonly kind: "not started"; readonly reason: string };
 
-const whatThen: Readonly<Record<WorkerEnd["kind"], string>> = {
-  ended: "a worker ended unexpectedly; another takes its place",
-  "not started": "a worker cannot be started; it is tried again",
+const endEvents: Readonly<Record<WorkerEnd["kind"], LogEvent>> = {
+  ended: "worker.replaced",
+  "not started": "worker.start_retried",
 };
 
 /** A place for one worker: whoever works there has its number. */
@@ -125,7 +126,7 @@ class WorkerSlots implements Workers {
     await sleep(ms, undefined, { ref: false });
     for (const { worker, number } of this.#slots) {
       if (worker === undefined) continue;
-      this.#options.log.error({ worker: number }, "a worker did not end in time and is killed");
+      this.#options.log.error("worker.killed", { worker: number });
       worker.process.kill("SIGKILL");
     }
   }
@@ -144,10 +145,10 @@ class WorkerSlots implements Workers {
     }
     slot.worker = worker;
     const { pid } = worker.process;
-    if (pid !== undefined) log.debug({ worker: slot.number, pid }, "a worker is started");
+    if (pid !== undefined) log.debug("worker.started", { worker: slot.number, pid });
     worker.on("message", (message: MessageToPrimary) => this.#hear(slot, worker, message));
     worker.on("error", ({ message: reason }) => {
-      if (pid !== undefined) log.debug({ worker: slot.number, reason }, "a worker cannot be told something");
+      if (pid !== undefined) log.debug("worker.message_failed", { worker: slot.number, reason });
       // What never was a process does not exit.
       else if (slot.worker === worker) this.#gone(slot, { kind: "not started", reason });
     });
@@ -205,20 +206,20 @@ class WorkerSlots implements Workers {
   }
 
   #goneWhileStopping({ number }: Slot, { kind: _, ...how }: WorkerEnd): void {
-    this.#options.log.debug({ worker: number, ...how }, "a worker ended");
+    this.#options.log.debug("worker.ended", { worker: number, ...how });
     if (this.#slots.every(({ worker }) => worker === undefined)) this.#end({ kind: "stopped" });
   }
 
   #failAtStart({ number }: Slot, { kind, ...how }: WorkerEnd): void {
     this.#stopping = "SIGTERM";
-    if (kind === "not started") this.#options.log.error({ worker: number, ...how }, "a worker cannot be started");
+    if (kind === "not started") this.#options.log.error("worker.start_failed", { worker: number, ...how });
     this.#end({ kind: "failed at start" });
   }
 
   #startAgain(slot: Slot, { kind, ...how }: WorkerEnd, wasWell: boolean): void {
     slot.failures = wasWell ? 1 : slot.failures + 1;
     const delayMs = Math.min(firstDelayMs * 2 ** (slot.failures - 1), longestDelayMs);
-    this.#options.log.error({ worker: slot.number, ...how, delayMs }, whatThen[kind]);
+    this.#options.log.error(endEvents[kind], { worker: slot.number, ...how, delayMs });
     this.#announceOnce();
     if (this.#slots.every(({ worker, failures }) => worker === undefined && failures >= mostFailures)) {
       this.#stopping = "SIGTERM";

@@ -149,14 +149,14 @@ async function workersIn(url: string): Promise<string[]> {
 
 /** Processes that were started for a worker, in turn. */
 function pidsOf(server: Running, number: number): number[] {
-  return linesOf(server, "a worker is started").flatMap(({ worker, pid }) =>
+  return linesOf(server, "worker started").flatMap(({ worker, pid }) =>
     worker === number && typeof pid === "number" ? [pid] : [],
   );
 }
 
-const crashed = "a worker ended unexpectedly; another takes its place";
-const ended = "a worker ended";
-const killed = "a worker did not end in time and is killed";
+const crashed = "worker ended unexpectedly; another takes its place";
+const ended = "worker ended";
+const killed = "worker did not stop in time and was killed";
 
 /** One server for all of them, which each leaves as it found it; the last one stops it. */
 describe("several workers, one after another,", () => {
@@ -228,7 +228,7 @@ describe("several workers, one after another,", () => {
   }, 120_000);
 
   it("are replaced when they crash, while the others serve, as soon as a process can be started", async () => {
-    const failures = (): Line[] => linesOf(server, "a worker cannot be started; it is tried again");
+    const failures = (): Line[] => linesOf(server, "worker could not start; trying again");
     const [first] = pidsOf(server, 2);
     await rename(node, `${node}.old`);
     process.kill(first!, "SIGKILL");
@@ -334,7 +334,7 @@ describe("several workers", () => {
     server.child.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     expect(
-      linesOf(server, "leases were given back")
+      linesOf(server, "leases returned")
         .map(({ worker }) => worker)
         .sort(),
     ).toEqual([1, 2]);
@@ -351,7 +351,7 @@ describe("several workers", () => {
 
   it("stop in order when they are told to while they start", async () => {
     const server = workers("2");
-    await expect.poll(() => linesOf(server, "a worker is started").length, { ...patience, interval: 1 }).toBe(1);
+    await expect.poll(() => linesOf(server, "worker started").length, { ...patience, interval: 1 }).toBe(1);
     server.child.kill("SIGTERM");
     expect(await server.exited).toBe(0);
     expect(linesOf(server, "stopped")).toHaveLength(1);
@@ -362,7 +362,7 @@ describe("several workers", () => {
     const server = workers("2");
     await urlOf(server);
     await writeFile(policies, "policies: 7\n");
-    for (const { pid } of linesOf(server, "a worker is started")) process.kill(pid as number, "SIGKILL");
+    for (const { pid } of linesOf(server, "worker started")) process.kill(pid as number, "SIGKILL");
     expect(await server.exited).toBe(2);
     expect(server.output.err).toContain("the workers end as soon as they start, and are not started any more");
   }, 120_000);
@@ -382,7 +382,7 @@ describe("several workers", () => {
     const server = workers("4");
     expect(await server.exited).toBe(2);
     expect(server.output.err.match(/policies: must be/g)).toHaveLength(1);
-    expect(linesOf(server, "a worker is started")).toHaveLength(1);
+    expect(linesOf(server, "worker started")).toHaveLength(1);
   }, 120_000);
 });
 

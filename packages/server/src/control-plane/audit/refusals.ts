@@ -48,10 +48,7 @@ export function createRefusals({ store, log, nowMs, perMinute = 120 }: RefusalsO
         await store.note((note) => note.addAudit(records));
       } catch (error) {
         // They are told here at least.
-        log.error(
-          { reason: reasonOf(error), count: records.length },
-          "refused attempts could not be kept in the audit",
-        );
+        log.error("audit.refusals_lost", { reason: reasonOf(error), count: records.length });
       }
     }
   }

@@ -111,7 +111,7 @@ describe("jobs", () => {
     away = false;
     await jobs.run();
     expect(await stateOfRollout()).toBe("observing");
-    expect(lines.filter(({ message }) => message === "jobs run again")).toHaveLength(1);
+    expect(lines.filter(({ message }) => message === "background jobs run again")).toHaveLength(1);
   });
 
   it("run one at a time", async () => {

@@ -47,12 +47,12 @@ export function createJobs(options: JobsOptions): Jobs {
     try {
       const led = leads;
       leads = await store.lead(node, leadForMs);
-      if (leads !== led) log.debug({ node, leads }, "the jobs changed hands");
+      if (leads !== led) log.debug("jobs.leader_changed", { node, leads });
       if (leads) await work();
-      if (failing) log.info({}, "jobs run again");
+      if (failing) log.info("jobs.recovered");
       failing = false;
     } catch (error) {
-      if (!failing) log.warn({ err: error }, "jobs cannot run; they are tried again");
+      if (!failing) log.warn("jobs.failed", { err: error });
       failing = true;
     }
   }
@@ -71,7 +71,7 @@ export function createJobs(options: JobsOptions): Jobs {
   async function sweep(): Promise<void> {
     const swept = await sweepStore(store, nowMs(), auditKeptMs);
     sweptMs = nowMs();
-    if (Object.values(swept).some((count) => count > 0)) log.info({ ...swept }, "what nobody needs any more was swept");
+    if (Object.values(swept).some((count) => count > 0)) log.info("jobs.expired_rows_deleted", { ...swept });
   }
 
   /** Also when the clock was set back. */

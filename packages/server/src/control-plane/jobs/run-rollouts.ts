@@ -104,8 +104,8 @@ async function moveRollout({ store, nowMs, log, announce }: RunRolloutsOptions, 
   announce(generation);
   const { policy, toVersion, reason } = rollout;
   const fields = { rollout: id, policy, version: toVersion, percent: percentOf(rollout), reason };
-  if (kind === "rolled_back") log.warn(fields, "a rollout was rolled back");
-  else log.info({ ...fields, state: rollout.state }, "a rollout moved on");
+  if (kind === "rolled_back") log.warn("rollout.rolled_back", fields);
+  else log.info("rollout.moved", { ...fields, state: rollout.state });
 }
 
 /** What the audit keeps of a rollout. */

@@ -124,12 +124,12 @@ export class AppliedGeneration {
   #report({ stored, source, digest }: Taken, before: Taken | undefined): void {
     const { where, limiter, log, onTaken } = this.#options;
     const { generation } = stored;
-    log.info(
-      { store: where, generation, policies: countPolicies(limiter.snapshot.policySet), source },
-      digest === before?.digest
-        ? "a generation without other policies was taken up"
-        : "policies of the store were taken up",
-    );
+    log.info(digest === before?.digest ? "store.generation_without_changes" : "store.policies_applied", {
+      store: where,
+      generation,
+      policies: countPolicies(limiter.snapshot.policySet),
+      source,
+    });
     onTaken(stored, source);
   }
 
@@ -138,10 +138,7 @@ export class AppliedGeneration {
     const reason = error instanceof Error ? error.message : String(error);
     if (this.#refused?.generation !== generation || this.#refused.reason !== reason) {
       figures.countRefused();
-      log.error(
-        { store: where, generation, err: error },
-        "policies of the store cannot be taken up; the last good ones stay",
-      );
+      log.error("store.policies_unusable", { store: where, generation, err: error });
     }
     this.#refused = { generation, reason };
   }
@@ -151,10 +148,11 @@ export class AppliedGeneration {
     const isNew = JSON.stringify(found) !== JSON.stringify(this.#problems);
     this.#problems = found;
     if (isNew && found.length > 0)
-      log.error(
-        { store: where, errors: found.length, problems: found.slice(0, maxReported) },
-        "some of the policy store cannot be used and is left out; the rest is in force",
-      );
+      log.error("store.policies_left_out", {
+        store: where,
+        errors: found.length,
+        problems: found.slice(0, maxReported),
+      });
   }
 }
 

@@ -7,6 +7,6 @@ const closeWithinMs = 3_000;
 export async function finishWithin(work: Promise<unknown>, log: Pick<Logger, "warn">): Promise<void> {
   const late = (): Error => new Error("the policy store does not answer");
   await withDeadline(work, closeWithinMs, late).catch((error: unknown) =>
-    log.warn({ reason: String(error) }, "the policy store was not told everything before the end"),
+    log.warn("store.final_report_failed", { reason: String(error) }),
   );
 }

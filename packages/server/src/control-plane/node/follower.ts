@@ -181,10 +181,7 @@ export class Follower {
     this.#killSwitch.hear(kept, { askedMs: undefined });
     useTokens(kept.tokens);
     if (!(await this.#applied.apply(kept, "snapshot"))) return;
-    log.error(
-      { store: store.where, generation: kept.generation, reason: this.#reason },
-      "the policy store cannot be used; the policies that were kept of it decide, and it is asked again",
-    );
+    log.error("store.started_from_snapshot", { store: store.where, generation: kept.generation, reason: this.#reason });
   }
 
   async #follow(): Promise<void> {
@@ -293,11 +290,7 @@ export class Follower {
     const isOlder = before !== undefined && generation < before;
     if (isOlder && !asked.goneBack) return;
     this.#killSwitch.hear(stored, asked);
-    if (isOlder)
-      log.warn(
-        { store: store.where, from: before, to: generation },
-        "the policy store has an older generation than this node, as after a restored backup; what it has is taken up",
-      );
+    if (isOlder) log.warn("store.generation_went_back", { store: store.where, from: before, to: generation });
     useTokens(stored.tokens);
     if (await this.#applied.apply(stored, "store")) this.#backSinceMs = undefined;
     // Also where the policies are refused: each reset is heard of once.

@@ -206,7 +206,7 @@ export class StoreNode {
       const reset = readAuditedReset(record);
       if (reset === undefined || reset.node === opened.node.id) continue;
       await resetCounters(limiter, reset.wish, { reach: "process" }).catch((error: unknown) =>
-        log.warn({ err: error, audit: record.id }, "a reset that another node made cannot be carried out here"),
+        log.warn("store.reset_failed", { err: error, audit: record.id }),
       );
     }
   }

@@ -27,9 +27,6 @@ export async function makeFirstToken(
     return undefined;
   }
   await file.keep(made.token);
-  log.warn(
-    { name: made.name, file: file.path },
-    "the first admin token was made; it is in this file, which only its owner can read",
-  );
+  log.warn("store.first_token_made", { name: made.name, file: file.path });
   return { token: made.token, file: file.path };
 }

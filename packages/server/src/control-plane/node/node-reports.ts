@@ -51,9 +51,7 @@ export function createNodeReports(options: NodeReportsOptions): NodeReports {
       do {
         again = false;
         // That the store is away is told by who follows it.
-        await writeOnce().catch((error: unknown) =>
-          log.debug({ reason: String(error) }, "the policy store was not told how this node stands"),
-        );
+        await writeOnce().catch((error: unknown) => log.debug("store.node_report_failed", { reason: String(error) }));
       } while (again && !closed);
     })().finally(() => {
       running = undefined;
@@ -78,7 +76,7 @@ export function createNodeReports(options: NodeReportsOptions): NodeReports {
         await store.note((note) => note.deleteNode(id));
       };
       await withDeadline(forget(), forgetWithinMs, () => new Error("the policy store does not answer")).catch(
-        (error: unknown) => log.debug({ reason: String(error) }, "the policy store was not told that this node stops"),
+        (error: unknown) => log.debug("store.node_stop_report_failed", { reason: String(error) }),
       );
     },
   };

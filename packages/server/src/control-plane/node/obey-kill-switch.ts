@@ -26,7 +26,7 @@ export function obeyKillSwitch(limiter: Pick<Limiter, "force">, log: Logger, now
       heard = record;
       if (record === undefined) {
         limiter.force(undefined);
-        if (had !== undefined) log.warn({}, "the kill switch is off; policies decide again");
+        if (had !== undefined) log.warn("kill_switch.off");
         return;
       }
       const { mode, reason, author } = record;
@@ -37,12 +37,12 @@ export function obeyKillSwitch(limiter: Pick<Limiter, "force">, log: Logger, now
         return;
       }
       limiter.force({ mode, untilMs: endMs });
-      log.warn(
-        { mode, until: new Date(endMs).toISOString(), reason, author },
-        mode === "open"
-          ? "the kill switch is on: every check is allowed until it ends"
-          : "the kill switch is on: every check is denied until it ends",
-      );
+      log.warn(mode === "open" ? "kill_switch.on_open" : "kill_switch.on_closed", {
+        mode,
+        until: new Date(endMs).toISOString(),
+        reason,
+        author,
+      });
     },
     get heard(): KillSwitchRecord | undefined {
       return heard;

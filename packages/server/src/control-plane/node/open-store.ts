@@ -70,7 +70,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
   for (;;) {
     try {
       await store.open();
-      log.info({ store: where }, "the policy store is open");
+      log.info("store.opened", { store: where });
       return opened(true);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -80,7 +80,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
         await store.close();
         throw new SettingError(["store"], away ? `${reason}; ${whatToDo(url)}` : reason);
       }
-      if (!told) log.warn({ store: where, reason }, "the policy store cannot be reached yet; it is waited for");
+      if (!told) log.warn("store.unreachable_at_start", { store: where, reason });
       told = true;
       await pause(againAfterMs);
     }

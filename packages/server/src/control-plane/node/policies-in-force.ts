@@ -62,12 +62,11 @@ export function createPoliciesInForce(options: PoliciesInForceOptions): Policies
     if (fresh.length === 0) return;
     const policies = fresh.filter(({ kind }) => kind !== "subject").map(renderOverridden);
     const subjects = fresh.length - policies.length;
-    log.warn(
-      { policies: policies.slice(0, maxTold), count: fresh.length, ...(subjects > 0 ? { subjects } : undefined) },
-      precedence === "files"
-        ? "policy files and the policy store both have these; those of the files are in force"
-        : "policy files and the policy store both have these; those of the store are in force",
-    );
+    log.warn(precedence === "files" ? "policies.files_win" : "policies.store_wins", {
+      policies: policies.slice(0, maxTold),
+      count: fresh.length,
+      ...(subjects > 0 ? { subjects } : undefined),
+    });
   }
 
   return {

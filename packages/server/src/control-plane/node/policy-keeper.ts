@@ -60,7 +60,7 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
     try {
       return await readPolicySnapshot(file, path);
     } catch (error) {
-      log.error({ snapshot: file, reason: reasonOf(error) }, "the policy snapshot cannot be used");
+      log.error("snapshot.unusable", { snapshot: file, reason: reasonOf(error) });
       return undefined;
     }
   }
@@ -73,7 +73,7 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
       return [snapshot, { ...parsePolicies(snapshot.files), digest: snapshot.digest }];
     } catch (error) {
       if (!(error instanceof SluiceError)) throw error;
-      log.error({ snapshot: file, problems: error.problems.slice(0, 20) }, "the policy snapshot cannot be used");
+      log.error("snapshot.unusable", { snapshot: file, problems: error.problems.slice(0, 20) });
       return undefined;
     }
   }
@@ -83,12 +83,9 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
     try {
       await writePolicySnapshot(file, { ...keptFiles, stored, writtenMs: atMs });
       writtenMs = atMs;
-      log.debug({ snapshot: file, generation: keptFiles.generation }, "the policy snapshot was written");
+      log.debug("snapshot.written", { snapshot: file, generation: keptFiles.generation });
     } catch (error) {
-      log.warn(
-        { snapshot: file, reason: reasonOf(error) },
-        "the policy snapshot was not written; a start without good policies would take an older one, or fail",
-      );
+      log.warn("snapshot.write_failed", { snapshot: file, reason: reasonOf(error) });
     }
   }
 
@@ -117,17 +114,14 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
         ({ writtenMs } = snapshot);
         keptFiles = snapshot;
         const { problems } = error;
-        log.error(
-          {
-            path,
-            snapshot: file,
-            written: new Date(snapshot.writtenMs).toISOString(),
-            generation: snapshot.generation,
-            errors: problems.length,
-            problems: problems.slice(0, 20),
-          },
-          "the policies cannot be taken up; the last good ones are taken from the snapshot, and the files are watched",
-        );
+        log.error("snapshot.used", {
+          path,
+          snapshot: file,
+          written: new Date(snapshot.writtenMs).toISOString(),
+          generation: snapshot.generation,
+          errors: problems.length,
+          problems: problems.slice(0, 20),
+        });
         return { loaded, files: undefined, refused: { seen: seen || String(error), problems } };
       }
     },
@@ -143,7 +137,7 @@ export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeper
         if (found !== undefined) ({ writtenMs } = found);
         return found?.kept;
       } catch (error) {
-        log.error({ snapshot: file, reason: reasonOf(error) }, "the policy snapshot cannot be used");
+        log.error("snapshot.unusable", { snapshot: file, reason: reasonOf(error) });
         return undefined;
       }
     },

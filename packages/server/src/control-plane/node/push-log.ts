@@ -12,21 +12,17 @@ export function createPushLog(log: Logger, at: string): PushLog {
   let lost = false;
   return {
     connected(): void {
-      if (lost) log.info({ at }, "changes of policies are heard of at once again");
-      else log.debug({ at }, "changes of policies are heard of at once");
+      if (lost) log.info("push.recovered", { at });
+      else log.debug("push.connected", { at });
       lost = false;
     },
     lost(reason): void {
       if (lost) return;
       lost = true;
-      log.warn({ at, reason }, "changes of policies are not heard of at once; they are looked for every second");
+      log.warn("push.lost", { at, reason });
     },
     refused(reason): void {
-      log.warn(
-        { at, reason },
-        "the policy store's server knows no LISTEN: changes of policies are looked for every second; " +
-          "with SLUICE_PUSH=redis (--push) nodes that share Valkey or Redis hear of them at once",
-      );
+      log.warn("push.unsupported", { at, reason });
     },
   };
 }

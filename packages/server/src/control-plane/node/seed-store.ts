@@ -26,13 +26,12 @@ export async function seedStore(
       why: "the first start",
     });
     log.info(
-      // Counted as everywhere: without the one for what matches nothing.
+      "store.seeded", // Counted as everywhere: without the one for what matches nothing.
       {
         store: store.where,
         path: settings.seed,
         policies: value.created.filter((id) => id !== defaultPolicyId).length,
       },
-      "the policy store was seeded",
     );
   } catch (error) {
     if (error instanceof SluiceError && error.code === "version_conflict") return;

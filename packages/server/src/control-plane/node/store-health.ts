@@ -46,29 +46,25 @@ export class StoreHealth {
     const { where, log, graceMs, nowMs, steadyMs } = this.#options;
     const reason = error instanceof Error ? error.message : String(error);
     if (this.#outage === undefined && generation !== undefined)
-      log.warn(
-        { store: where, reason, generation },
-        "the policy store cannot be reached; the last good policies stay, and it is asked again",
-      );
+      log.warn("store.unreachable", { store: where, reason, generation });
     this.#outage ??= { sinceMs: nowMs(), steadySinceMs: steadyMs(), reason, expired: false };
     const outage = this.#outage;
     outage.reason = reason;
     if (outage.expired || generation === undefined || steadyMs() - outage.steadySinceMs < graceMs) return;
     outage.expired = true;
-    log.error(
-      { store: where, reason, generation, since: new Date(outage.sinceMs).toISOString() },
-      "the policy store has been out of reach for longer than its grace; the last good policies still decide",
-    );
+    log.error("store.grace_expired", {
+      store: where,
+      reason,
+      generation,
+      since: new Date(outage.sinceMs).toISOString(),
+    });
   }
 
   /** The store answered. `generation` is undefined where nothing of it can be used, so that this is no good news yet. */
   reached(generation: number | undefined): void {
     const { where, log, steadyMs } = this.#options;
     if (this.#outage !== undefined && generation !== undefined)
-      log.info(
-        { store: where, awayMs: Math.round(steadyMs() - this.#outage.steadySinceMs) },
-        "the policy store can be reached again",
-      );
+      log.info("store.reachable", { store: where, awayMs: Math.round(steadyMs() - this.#outage.steadySinceMs) });
     this.#outage = undefined;
   }
 }

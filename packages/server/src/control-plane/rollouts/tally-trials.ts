@@ -89,7 +89,7 @@ export function createTrialTallies(options: TrialTalliesOptions): TrialTallies {
     try {
       await store.note((note) => note.putTallies(records));
       waiting = waiting.filter(({ fresh }) => fresh);
-      if (failing) log.info({ lost }, "the policy store takes figures of rollouts again");
+      if (failing) log.info("rollout.tallies_recovered", { lost });
       failing = false;
       lost = 0;
     } catch (error) {
@@ -98,8 +98,7 @@ export function createTrialTallies(options: TrialTalliesOptions): TrialTallies {
         // Its minute may have ended meanwhile, when it did not seem worth keeping.
         if (current.get(tally.rollout) !== tally && !waiting.includes(tally)) keepWaiting(tally);
       }
-      if (!failing)
-        log.warn({ err: error }, "the policy store does not take figures of rollouts; they are kept for a while");
+      if (!failing) log.warn("rollout.tallies_waiting", { err: error });
       failing = true;
     }
   }

@@ -103,7 +103,7 @@ function tellChange({ log }: ControlContext, { caller }: Actor, wish: CommitWish
   const { action, kind, target } = wish;
   // Whom requests are from may be for the audit alone.
   const what = kind === "subject" ? { action } : { action, target };
-  log.info({ caller: caller.name, ...what, generation }, "the control plane changed something");
+  log.info("control.changed", { caller: caller.name, ...what, generation });
 }
 
 /**

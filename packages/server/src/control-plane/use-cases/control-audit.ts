@@ -29,10 +29,7 @@ export function createAuditControl(context: ControlContext): AuditControl {
         await context.store.note((note) => note.addAudit(entry));
       } catch (error) {
         const reason = error instanceof PolicyStoreUnavailable ? error.message : String(error);
-        context.log.error(
-          { ...toldDeed(deed), caller: actor.caller.name, reason },
-          "something was done, and the audit could not keep it",
-        );
+        context.log.error("audit.write_failed", { ...toldDeed(deed), caller: actor.caller.name, reason });
       }
     },
     refused: (actor, action, subject, target, why) =>

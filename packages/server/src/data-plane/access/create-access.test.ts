@@ -170,7 +170,7 @@ describe("access by tokens", () => {
     await open(`tokens:\n${entry("a", "check")}`);
     await save("tokens: []\n");
     await expect.poll(() => whyRefused("token of a"), { timeout: 30_000 }).toContain("unauthenticated");
-    expect(logged.map(({ message }) => message)).toContain("there are no tokens, so that nobody may ask anything");
+    expect(logged.map(({ message }) => message)).toContain("the token file has no tokens, so every call is refused");
   });
 
   it("reads the file at once when that is asked for", async () => {

@@ -93,7 +93,7 @@ async function followTokens(
   const { tokens: path } = settings;
   if (path === undefined) return undefined;
   const warnIfEmpty = (tokens: readonly TokenEntry[]): void => {
-    if (tokens.length === 0) log.warn({ path }, "there are no tokens, so that nobody may ask anything");
+    if (tokens.length === 0) log.warn("tokens.none", { path });
   };
   const file = await followFiles({
     paths: [path],
@@ -101,14 +101,14 @@ async function followTokens(
     load: async () => parseTokens((await readSettingFile("tokens", settings)) ?? "", path),
     onChange(tokens): void {
       use(tokens);
-      log.info({ path, tokens: tokens.length }, "tokens were read again");
+      log.info("tokens.reloaded", { path, tokens: tokens.length });
       warnIfEmpty(tokens);
     },
     onRefused: (error) =>
-      log.error(
-        { path, ...(error instanceof SluiceError ? { problems: error.problems } : { reason: String(error) }) },
-        "changed tokens cannot be used; the last good ones stay",
-      ),
+      log.error("tokens.reload_failed", {
+        path,
+        ...(error instanceof SluiceError ? { problems: error.problems } : { reason: String(error) }),
+      }),
   });
   warnIfEmpty(file.first);
   return file;
@@ -136,7 +136,7 @@ function createRefusalLog(log: Logger): () => void {
     refused += 1;
     const nowMs = performance.now();
     if (nowMs - toldMs < logEveryMs) return;
-    log.warn({ requests: refused }, "requests are refused, because their tokens are not known or have expired");
+    log.warn("tokens.requests_refused", { requests: refused });
     toldMs = nowMs;
     refused = 0;
   };

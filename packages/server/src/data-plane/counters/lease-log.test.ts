@@ -2,15 +2,15 @@ import { expect, it } from "vitest";
 import { createLeaseLog, type LeaseLog } from "./lease-log.ts";
 
 let now = 0;
-let lines: { level: string; fields: object; message: string }[];
+let lines: { level: string; event: string; fields: object }[];
 
 function open(): LeaseLog {
   now = 0;
   lines = [];
   const say =
     (level: string) =>
-    (fields: object, message: string): number =>
-      lines.push({ level, fields, message });
+    (event: string, fields: object = {}): number =>
+      lines.push({ level, event, fields });
   return createLeaseLog({ info: say("info"), warn: say("warn") }, 60_000, () => now);
 }
 
@@ -31,7 +31,7 @@ it("tells once that leases are spent beyond their time, and once how long that t
     {
       level: "warn",
       fields: { leases: 5, stale: 3, tokens: 40, budgetMs: 60_000 },
-      message: expect.stringContaining("the counters do not answer, so leases are spent beyond their time"),
+      event: "leases.spent_beyond_time",
     },
   ]);
   for (const at of [9_000, 12_000, 13_000]) {
@@ -39,9 +39,7 @@ it("tells once that leases are spent beyond their time, and once how long that t
     log.look(calm, true);
   }
   expect(log.staleForMs).toBeUndefined();
-  expect(lines.slice(1)).toEqual([
-    { level: "info", fields: { afterMs: 8_000 }, message: "the counters answer again, and leases are renewed" },
-  ]);
+  expect(lines.slice(1)).toEqual([{ level: "info", fields: { afterMs: 8_000 }, event: "leases.renewed" }]);
 });
 
 it("tells when leases are used up before the counters are back, and of nothing more until they are", () => {
@@ -51,9 +49,7 @@ it("tells when leases are used up before the counters are back, and of nothing m
   log.look({ leases: 0, tokens: 0, stale: 0 }, false);
   log.look(stale, false);
   log.look(calm, false);
-  expect(lines.slice(1)).toEqual([
-    { level: "warn", fields: { afterMs: 60_000 }, message: expect.stringContaining("on_failure answers") },
-  ]);
+  expect(lines.slice(1)).toEqual([{ level: "warn", fields: { afterMs: 60_000 }, event: "leases.used_up" }]);
   log.look(calm, true);
   log.look(stale, false);
   expect(lines).toHaveLength(3);

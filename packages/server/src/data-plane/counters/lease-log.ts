@@ -31,18 +31,15 @@ export function createLeaseLog(
 
   function begin({ leases, tokens, stale }: LeasesSeen): void {
     staleSinceMs = nowMs();
-    log.warn(
-      { leases, stale, tokens, budgetMs },
-      "the counters do not answer, so leases are spent beyond their time, until their tokens or the budget are used up",
-    );
+    log.warn("leases.spent_beyond_time", { leases, stale, tokens, budgetMs });
   }
 
   function end(afterMs: number, ready: boolean): void {
     staleSinceMs = undefined;
     calmSinceMs = undefined;
     over = !ready;
-    if (ready) log.info({ afterMs }, "the counters answer again, and leases are renewed");
-    else log.warn({ afterMs }, "leases are used up, and the counters still do not answer; on_failure answers");
+    if (ready) log.info("leases.renewed", { afterMs });
+    else log.warn("leases.used_up", { afterMs });
   }
 
   return {

@@ -32,7 +32,7 @@ export async function openCounters({ settings, runtime, log }: OpenCountersOptio
 function logIdle(log: Logger, { config: path }: Settings, { kind, idle }: CountersPlan): void {
   if (idle.length === 0) return;
   const why = kind === "memory" ? "counters are in this process's memory" : "options or variables say otherwise";
-  log.warn({ path, settings: idle }, `${why}, so these settings of the policy files have no effect`);
+  log.warn("counters.settings_ignored", { path, settings: idle, why });
 }
 
 function openMemoryCounters(settings: Settings, log: Logger, hotKeys: HotKeys): RunningCounters {
@@ -45,8 +45,7 @@ function openMemoryCounters(settings: Settings, log: Logger, hotKeys: HotKeys): 
     figures: { counters: () => ({ ...store.stats, maxCounters }) },
     status: () => undefined,
     async refresh(runtime): Promise<void> {
-      if (planCounters(settings, runtime).kind === "redis")
-        log.warn({}, "the policy files name servers for counters now; that takes effect at the next start");
+      if (planCounters(settings, runtime).kind === "redis") log.warn("counters.servers_added");
     },
     drain: async () => undefined,
     stop(): void {},

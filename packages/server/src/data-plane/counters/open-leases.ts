@@ -61,8 +61,8 @@ export function openLeases(
       const tokens = granted - spent - lost - returnedBefore;
       await store.drain(drainWithinMs);
       const returned = store.stats.returned - returnedBefore;
-      if (returned < tokens) log.warn({ leases, tokens, returned }, "some leases could not be given back");
-      else log.info({ leases, returned }, "leases were given back");
+      if (returned < tokens) log.warn("leases.return_failed", { leases, tokens, returned });
+      else log.info("leases.returned", { leases, returned });
     },
   };
 }

@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 afterEach(() => Promise.all([first.close(), second.close()]));
 
-const say = (_fields: object, message: string): number => lines.push(message);
+const say = (event: string): number => lines.push(event);
 const log = { debug() {}, info: say, warn: say, error: say };
 const at = ({ port }: TestServer): { redis: { port: number } } => ({ redis: { port } });
 

@@ -83,7 +83,7 @@ class LookedAfterCounters implements RunningCounters {
       redis: () => ({ ...central.stats, ready: central.ready }),
       leases: this.#leases.figures,
     };
-    log.info({ servers: this.where, cells: cells.length, deadlineMs: plan.deadlineMs }, "counters are on servers");
+    log.info("counters.opened", { servers: this.where, cells: cells.length, deadlineMs: plan.deadlineMs });
     this.#timer = setInterval(() => void this.#look(), lookEveryMs);
     this.#timer.unref();
   }
@@ -106,7 +106,7 @@ class LookedAfterCounters implements RunningCounters {
         if (!this.#stopped) await this.#follow(runtime);
       });
     } catch (error) {
-      this.#options.log.error({ reason: this.#reasonOf(error) }, "the counters stay where they are");
+      this.#options.log.error("counters.refresh_failed", { reason: this.#reasonOf(error) });
     }
   }
 
@@ -138,7 +138,7 @@ class LookedAfterCounters implements RunningCounters {
       this.#reports.look(this.#times.deadlineMs, this.where);
       await this.#inspector.inspectNew(this.#central.stats, this.#servers, () => this.#stopped);
     } catch (error) {
-      this.#options.log.debug({ reason: this.#reasonOf(error) }, "counter servers could not be looked at");
+      this.#options.log.debug("counters.inspect_failed", { reason: this.#reasonOf(error) });
     } finally {
       this.#looking = false;
     }
@@ -162,7 +162,7 @@ class LookedAfterCounters implements RunningCounters {
     const { settings, log } = this.#options;
     const plan = planCounters(settings, runtime);
     if (plan.kind === "memory") {
-      log.warn({}, "the policy files name no servers for counters any more; that takes effect at the next start");
+      log.warn("counters.servers_removed");
       return;
     }
     this.#useTimes(plan);
@@ -174,22 +174,18 @@ class LookedAfterCounters implements RunningCounters {
     try {
       await this.#goOver(wanted);
     } catch {
-      log.error({ from, to }, "the new counter servers cannot be reached, so the old ones stay; SIGHUP tries again");
+      log.error("counters.move_failed", { from, to });
       return;
     }
-    if (from === to)
-      log.info({ servers: to }, "counter servers are connected to anew, with other certificates or timeouts");
-    else log.info({ from, to }, "counters are on other servers now; the old ones finish what they were asked");
+    if (from === to) log.info("counters.reconnected", { servers: to });
+    else log.info("counters.moved", { from, to });
   }
 
   #useTimes({ deadlineMs, breaker }: RedisPlan): void {
     if (isDeepStrictEqual({ deadlineMs, breaker }, this.#times)) return;
     this.#times = { deadlineMs, breaker };
     this.#central.useTimes({ deadlineMs, breaker });
-    this.#options.log.info(
-      { deadlineMs, ...breaker },
-      "the deadline or the health check of counters has changed, and applies now",
-    );
+    this.#options.log.info("counters.health_check_changed", { deadlineMs, ...breaker });
   }
 
   #reasonOf(error: unknown): string {

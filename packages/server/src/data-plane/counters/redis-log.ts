@@ -26,10 +26,7 @@ export function createRedisLog(
     reasons.set(shard, cause);
     if (!mayTell()) return;
     const advice = adviceFor(reason);
-    log.error(
-      { shard, reason, ...(advice === undefined ? undefined : { advice }) },
-      "no connection to a counter server; checks that need it are answered by on_failure until it is back",
-    );
+    log.error("redis.disconnected", { shard, reason, ...(advice === undefined ? undefined : { advice }) });
   }
 
   /** What a server refuses is told once a minute; a connection that was lost is told of as such. */
@@ -43,10 +40,11 @@ export function createRedisLog(
     }
     if (refusals.size > maxRemembered) refusals.clear();
     refusals.set(code, { toldMs: nowMs(), untold: 0 });
-    log.error(
-      { shard, reason: withoutSecrets(reason, secrets), ...(known.untold > 0 && { sinceThen: known.untold }) },
-      "a counter server refused a call; on_failure answered",
-    );
+    log.error("redis.call_refused", {
+      shard,
+      reason: withoutSecrets(reason, secrets),
+      ...(known.untold > 0 && { sinceThen: known.untold }),
+    });
   }
 
   return {
@@ -55,24 +53,23 @@ export function createRedisLog(
       switch (event.kind) {
         case "connected":
           reasons.set(event.shard, undefined);
-          if (mayTell()) log.info({ shard: event.shard }, "connected to a counter server");
+          if (mayTell()) log.info("redis.connected", { shard: event.shard });
           break;
         case "disconnected":
           onLost(event.shard, event.error);
           break;
         case "moved":
-          if (mayTell()) log.info({ what: event.description }, "counters are on another server now");
+          if (mayTell()) log.info("redis.moved", { what: event.description });
           break;
         case "failed":
           onRefused(event.shard, event.error);
           break;
         case "breaker": {
           const { shard, state, why } = event;
-          if (state === "half_open") log.debug({ shard, why }, "a counter server is probed");
+          if (state === "half_open") log.debug("redis.breaker_probed", { shard, why });
           else if (!mayTell()) break;
-          else if (state === "open")
-            log.error({ shard, why }, "a counter server is no longer asked; on_failure answers until it is back");
-          else log.info({ shard, why }, "a counter server is asked again");
+          else if (state === "open") log.error("redis.breaker_opened", { shard, why });
+          else log.info("redis.breaker_closed", { shard, why });
         }
       }
     },
@@ -87,8 +84,7 @@ function createBudget(nowMs: () => number, log: Logger): () => boolean {
   let lines = 0;
   return () => {
     if (nowMs() - minute >= 60_000) {
-      if (lines > linesPerMinute)
-        log.warn({ leftOut: lines - linesPerMinute }, "counter servers came and went more often than is told here");
+      if (lines > linesPerMinute) log.warn("redis.events_omitted", { leftOut: lines - linesPerMinute });
       minute = nowMs();
       lines = 0;
     }

@@ -27,17 +27,10 @@ export class RedisReports {
     if (this.#store.ready) this.#everReady = true;
     const { timeouts, starved, stalledMs } = this.#store.stats;
     const late = this.#timeouts.since(timeouts);
-    if (late > 0)
-      this.#log.warn(
-        { checks: late, deadlineMs },
-        "the counters did not answer in time; on_failure answered these checks",
-      );
+    if (late > 0) this.#log.warn("counters.timeouts", { checks: late, deadlineMs });
     const unheard = this.#starved.since(starved);
     if (unheard > 0)
-      this.#log.warn(
-        { checks: unheard, stalledMs: Math.round(stalledMs), deadlineMs },
-        "this process was short of processor time and could not hear the counters; on_failure answered these checks",
-      );
+      this.#log.warn("counters.process_starved", { checks: unheard, stalledMs: Math.round(stalledMs), deadlineMs });
     this.#traceShards();
     if (!this.#everReady) this.#reportUnreachable(servers);
   }
@@ -48,16 +41,13 @@ export class RedisReports {
     const traced = shards.slice(0, maxTraced).map(({ name: shard, cell, connected, roundTripMs, figures }) => {
       return { shard, cell, connected, roundTripMs, calls: figures.calls, failures: figures.failures };
     });
-    this.#log.trace({ ...counts, shards: traced }, "counter servers, and what was asked of them");
+    this.#log.trace("counters.stats", { ...counts, shards: traced });
   }
 
   #reportUnreachable(servers: string): void {
     if (this.#reportedUnreachable || performance.now() - this.#openedMs < patienceMs) return;
     this.#reportedUnreachable = true;
-    this.#log.error(
-      { servers, away: redisStatus(this.#store).away },
-      "the counters could not be reached yet; checks are answered by on_failure, and connecting goes on",
-    );
+    this.#log.error("counters.unreachable_at_start", { servers, away: redisStatus(this.#store).away });
   }
 }
 

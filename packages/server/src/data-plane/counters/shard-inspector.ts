@@ -43,18 +43,15 @@ export class ShardInspector {
     const { log } = this.#options;
     const facts = await inspectServer(parseShardName(shard), at, inspectWithinMs);
     if (facts === undefined) return;
-    log.debug({ shard, ...facts }, "a counter server told of itself");
+    log.debug("redis.inspected", { shard, ...facts });
     for (const concern of concernsAbout(facts, at.kind))
-      log.warn({ shard, product: facts.product, concern }, "a counter server may surprise");
+      log.warn("redis.misconfigured", { shard, product: facts.product, concern });
   }
 
   #warnOfMany(servers: number): void {
     const { log, maxConnections: most } = this.#options;
     if (most === undefined || servers <= most || this.#warnedOfMany) return;
     this.#warnedOfMany = true;
-    log.warn(
-      { servers, most },
-      "there are more counter servers than REDIS_MAX_CONN, and a connection to each is needed",
-    );
+    log.warn("counters.too_few_connections", { servers, most });
   }
 }

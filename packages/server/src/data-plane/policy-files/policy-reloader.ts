@@ -83,10 +83,10 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
     metrics.countReload(true);
     options.onTakenUp?.(parsed, files);
     if (generation === undefined) {
-      log.info({ path }, "the policies on disk are again those in force");
+      log.info("policies.reload_recovered", { path });
       return;
     }
-    log.info({ path, generation, policies: countPolicies(policySet) }, "policies reloaded");
+    log.info("policies.reloaded", { path, generation, policies: countPolicies(policySet) });
     logWarnings(log, path, warnings);
   }
 
@@ -96,7 +96,7 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
     status = { state: "stale", problems };
     metrics.countReload(false);
     const told = { path, errors: problems.length, problems: problems.slice(0, maxLogged) };
-    log.error({ ...told, ...(known ? {} : { err: error }) }, "policies not reloaded; the last good ones stay");
+    log.error("policies.reload_failed", { ...told, ...(known ? {} : { err: error }) });
   }
 
   const silence = unreadable(path, "cannot be read: the file system does not answer");
@@ -144,7 +144,7 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
     const found = await lookTwice();
     if (closed) return;
     lastSeen = found.seen;
-    if (found.kind === "unchanged") return log.debug({ path }, "the policies have not changed");
+    if (found.kind === "unchanged") return log.debug("policies.unchanged", { path });
     if (found.kind === "bad") return refuse(found.error);
     try {
       takeUp(found.parsed, found.files);
@@ -191,5 +191,5 @@ const maxLogged = 20;
 export function logWarnings(log: Logger, path: string, warnings: readonly Problem[]): void {
   if (warnings.length === 0) return;
   const problems = warnings.slice(0, maxLogged);
-  log.warn({ path, warnings: warnings.length, problems }, "the policies are legal, but may surprise");
+  log.warn("policies.warnings", { path, warnings: warnings.length, problems });
 }

@@ -22,7 +22,7 @@ export function createService(options: ServiceOptions): Service {
     async reset(request: CheckRequest, actor: Actor): Promise<readonly ResetCounter[]> {
       const counters = await limiter.reset(request);
       const { policies, domain, dimensions } = request;
-      log.info({ caller: actor.caller.name, domain, dimensions, counters: counters.length }, "counters were reset");
+      log.info("counters.reset", { caller: actor.caller.name, domain, dimensions, counters: counters.length });
       await audit?.done(actor, {
         action: "subject.reset",
         kind: "subject",

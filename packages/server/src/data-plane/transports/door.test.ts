@@ -375,7 +375,7 @@ describe("certificates on disk", () => {
     await traffic;
     expect(failed).toBe(0);
     expect(await say(before, "still here")).toBe("still here");
-    expect(logged.map(({ message }) => message)).toContain("certificates were read again");
+    expect(logged.map(({ message }) => message)).toContain("certificates reloaded");
   });
 
   it("stay as they were while the new ones cannot be used, which is told once", async () => {

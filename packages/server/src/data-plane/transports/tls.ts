@@ -47,14 +47,14 @@ export async function createTls({ settings, log, pollMs }: TlsSources): Promise<
       current = loaded;
       const context = contextOf(loaded);
       for (const listener of listeners) listener(context);
-      log.info({ certificate: tlsCert, validTo: loaded.validTo.toISOString() }, "certificates were read again");
+      log.info("tls.reloaded", { certificate: tlsCert, validTo: loaded.validTo.toISOString() });
       warnOfEnd(loaded);
     },
     onRefused: (error) =>
-      log.error(
-        { certificate: tlsCert, reason: error instanceof Error ? error.message : String(error) },
-        "changed certificates cannot be used; the last good ones stay",
-      ),
+      log.error("tls.reload_failed", {
+        certificate: tlsCert,
+        reason: error instanceof Error ? error.message : String(error),
+      }),
   });
   let current: TlsFiles = files.first;
   warnOfEnd(current);
@@ -63,8 +63,8 @@ export async function createTls({ settings, log, pollMs }: TlsSources): Promise<
   function warnOfEnd({ validTo }: TlsFiles): void {
     const leftMs = validTo.getTime() - Date.now();
     const fields = { certificate: tlsCert, validTo: validTo.toISOString() };
-    if (leftMs <= 0) log.warn(fields, "the certificate has expired; clients will refuse it");
-    else if (leftMs < warnAheadMs) log.warn(fields, "the certificate expires soon");
+    if (leftMs <= 0) log.warn("tls.certificate_expired", fields);
+    else if (leftMs < warnAheadMs) log.warn("tls.certificate_expires_soon", fields);
   }
 
   return {

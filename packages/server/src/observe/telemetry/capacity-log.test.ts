@@ -14,7 +14,7 @@ function started(policies: readonly string[] = ["p", "q"]) {
   const metrics = createMetrics({ version: "1", sources: { generation: () => 1 } });
   metrics.usePolicies(limiter.snapshot.policySet);
   const lines: Readonly<Record<string, unknown>>[] = [];
-  const warn = (fields: Readonly<Record<string, unknown>>): void => void lines.push(fields);
+  const warn = (_event: string, fields: Readonly<Record<string, unknown>> = {}): void => void lines.push(fields);
   const capacity = createCapacityLog(
     { nearLimits: metrics.nearLimits, shed: () => metrics.refused.shed },
     { warn },

@@ -55,8 +55,7 @@ export function createCapacityLog(
       return more > 0 ? [[reason, more] as const] : [];
     });
     shedBefore = now;
-    if (since.length > 0)
-      log.warn(Object.fromEntries(since), "checks were refused because too many waited (pending) or arrived (rate)");
+    if (since.length > 0) log.warn("check.shed", Object.fromEntries(since));
   }
 
   function lookAtLimits(): void {
@@ -77,10 +76,10 @@ export function createCapacityLog(
     for (const policy of toldMs.keys()) if (!now.has(policy)) toldMs.delete(policy);
     if (told.length === 0) return;
     told.sort((a, b) => b.near / b.checks - a.near / a.checks);
-    log.warn(
-      { policies: told.slice(0, maxTold), ...(told.length > maxTold && { more: told.length - maxTold }) },
-      "subjects come near their limits",
-    );
+    log.warn("check.near_limits", {
+      policies: told.slice(0, maxTold),
+      ...(told.length > maxTold && { more: told.length - maxTold }),
+    });
   }
 
   const timer = setInterval(look, lookEveryMs).unref();

@@ -5,10 +5,10 @@ import { createDecisionLog, type DecisionLogOptions } from "./decision-log.ts";
 const policies = { policies: [{ id: "p", limits: [{ by: ["user"], windows: ["2/h"] }] }] };
 
 function started(options: Partial<DecisionLogOptions> = {}) {
-  const lines: (Readonly<Record<string, unknown>> & { readonly message: string })[] = [];
+  const lines: (Readonly<Record<string, unknown>> & { readonly event: string })[] = [];
   const limiter = createLimiter({ policies });
   const observe = createDecisionLog({
-    log: { debug: (fields, message) => lines.push({ ...fields, message }) },
+    log: { debug: (event, fields) => lines.push({ ...fields, event }) },
     level: "debug",
     sample: 1,
     nowMs: () => 0,
@@ -27,7 +27,7 @@ describe("the log of decisions", () => {
   it("tells who was allowed or denied, by which policy, and how full the counter is", () => {
     const { lines, check } = started();
     for (let i = 0; i < 3; i++) check();
-    expect(lines.map(({ message }) => message)).toEqual(["allowed", "allowed", "denied"]);
+    expect(lines.map(({ event }) => event)).toEqual(["check.allowed", "check.allowed", "check.denied"]);
     expect(lines[0]).toMatchObject({
       ...{ domain: "default", dimensions: { user: "ann" }, policy: "p", scope: "user", reason: "within_limits" },
       ...{ used: 1, limit: 2, remaining: 1, cost: 1 },

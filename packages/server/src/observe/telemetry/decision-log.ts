@@ -45,7 +45,7 @@ export function createDecisionLog(
     characters += charactersOf(request);
     const fields = { ...fieldsOf(request, decision), ...(leftOut > 0 && { leftOut }) };
     leftOut = 0;
-    log.debug(fields, decision.allowed ? "allowed" : "denied");
+    log.debug(decision.allowed ? "check.allowed" : "check.denied", fields);
   };
 }
 

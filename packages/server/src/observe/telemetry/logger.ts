@@ -2,20 +2,20 @@ import { pino } from "pino";
 import { type Problem, printable, printableJson } from "sluice";
 import type { LogFormat, LogLevel } from "../../settings/settings.ts";
 import { createHideSubjects, type HideSubjects } from "./hide-subjects.ts";
+import { type LogEvent, logEvents } from "./log-events.ts";
 import { redactFields } from "./redact-fields.ts";
-import { redactText } from "./redact-text.ts";
 import { renderPolicyProblem } from "./render-policy-problem.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
-type Write = (fields: Fields, message: string) => void;
+type Write = (event: LogEvent, fields?: Fields) => void;
 
 /**
- * What the server asks of a logger: fields first, then a sentence, which is the same for everything of its kind.
+ * What the server asks of a logger: the event, which has its sentence in `logEvents`, then the fields.
  *
- * - `error`: somebody has to do something: policies refused, a counter server that refuses, a request that failed here
- * - `warn`: something is not as it should be, and goes on: counters away, timeouts, load shed, limits nearly reached
- * - `info`: what an operator does, and what becomes of it: start, stop, reloads, connections
- * - `debug`: single decisions, and what is too much otherwise
+ * - `error`: an operator has to act: policies refused, a counter server that refuses, a request that failed here
+ * - `warn`: something is wrong, and the server goes on: counters unavailable, timeouts, load shed, limits nearly reached
+ * - `info`: what an operator does, and what comes of it: start, stop, reloads, connections
+ * - `debug`: single decisions, and other frequent events
  * - `trace`: calls to counter servers, summed up
  */
 export interface Logger {
@@ -40,14 +40,13 @@ export interface LoggerOptions {
   readonly nowMs?: () => number;
 }
 
-/** Most lines of one sentence in a while, of those that something outside can cause over and over. */
+/** Most lines of one event per period, for events that something outside can cause over and over. */
 const warnings = { lines: 60, everyMs: 60_000 } as const;
 const particulars = { lines: 1_000, everyMs: 1_000 } as const;
-const maxSentences = 1_000;
 
 /**
  * Writes logs. Secrets are blotted out of every line, by the names of fields and by what they look like, and every line is bounded
- * in length. Lines that something outside can cause are bounded in number as well, by their sentence; the next one that is written says
+ * in length. Lines that something outside can cause are bounded in number as well, by their event; the next one that is written says
  * how many were left out. So whatever arrives, logging it costs bounded work.
  */
 export function createLogger(options: LoggerOptions): Logger {
@@ -74,19 +73,19 @@ export function createLogger(options: LoggerOptions): Logger {
   );
   const nowMs = options.nowMs ?? ((): number => performance.now());
   const write = (at: "trace" | "debug" | "info" | "warn" | "error"): Write => {
-    return (fields, message) => {
-      if (logger.isLevelEnabled(at)) logger[at](fields, redactText(message));
+    return (event, fields) => {
+      if (logger.isLevelEnabled(at)) logger[at]({ event, ...withoutReserved(fields) }, logEvents[event]);
     };
   };
   const bounded = (at: "trace" | "debug" | "warn" | "error", bound: Bound): Write => {
     const countLeftOut = createLeftOut(nowMs, bound);
     const writeNow = write(at);
-    return (fields, message) => {
+    return (event, fields = {}) => {
       if (!logger.isLevelEnabled(at)) return;
-      const leftOut = countLeftOut(message);
+      const leftOut = countLeftOut(event);
       if (leftOut === undefined) return;
       const before = typeof fields.leftOut === "number" ? fields.leftOut : 0;
-      writeNow(leftOut === 0 ? fields : { ...fields, leftOut: leftOut + before }, message);
+      writeNow(event, leftOut === 0 ? fields : { ...fields, leftOut: leftOut + before });
     };
   };
   return {
@@ -96,6 +95,13 @@ export function createLogger(options: LoggerOptions): Logger {
     warn: bounded("warn", warnings),
     error: bounded("error", warnings),
   };
+}
+
+/** The line's own keys are not a caller's to set. */
+function withoutReserved(fields: Fields = {}): Fields {
+  if (!("event" in fields || "message" in fields)) return fields;
+  const { event: _event, message: _message, ...rest } = fields;
+  return rest;
 }
 
 interface Bound {
@@ -109,27 +115,26 @@ function withDimensions(fields: Fields, hide: HideSubjects): Fields {
   return { ...fields, dimensions: hide(dimensions as Fields) };
 }
 
-/** How many lines of this sentence were left out since the last; undefined where this one is to be left out too. */
-function createLeftOut(nowMs: () => number, { lines, everyMs }: Bound): (message: string) => number | undefined {
-  const sentences = new Map<string, { beganMs: number; lines: number; leftOut: number }>();
-  return (message) => {
-    let sentence = sentences.get(message);
-    if (sentence === undefined) {
-      if (sentences.size >= maxSentences) sentences.clear();
-      sentence = { beganMs: nowMs(), lines: 0, leftOut: 0 };
-      sentences.set(message, sentence);
+/** How many lines of this event were left out since the last one; undefined if this one is to be left out too. */
+function createLeftOut(nowMs: () => number, { lines, everyMs }: Bound): (event: LogEvent) => number | undefined {
+  const periods = new Map<LogEvent, { beganMs: number; lines: number; leftOut: number }>();
+  return (event) => {
+    let period = periods.get(event);
+    if (period === undefined) {
+      period = { beganMs: nowMs(), lines: 0, leftOut: 0 };
+      periods.set(event, period);
     }
-    if (nowMs() - sentence.beganMs >= everyMs) {
-      sentence.beganMs = nowMs();
-      sentence.lines = 0;
+    if (nowMs() - period.beganMs >= everyMs) {
+      period.beganMs = nowMs();
+      period.lines = 0;
     }
-    sentence.lines += 1;
-    if (sentence.lines > lines) {
-      sentence.leftOut += 1;
+    period.lines += 1;
+    if (period.lines > lines) {
+      period.leftOut += 1;
       return undefined;
     }
-    const { leftOut } = sentence;
-    sentence.leftOut = 0;
+    const { leftOut } = period;
+    period.leftOut = 0;
     return leftOut;
   };
 }

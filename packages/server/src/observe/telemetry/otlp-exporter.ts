@@ -83,7 +83,7 @@ export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
     const refusal = await post(batch, withinMs);
     if (refusal === undefined) {
       spans.exported += batch.length;
-      if (failures > 0 && toldMs > -Infinity) log.info({ collector: shown(url) }, "the collector takes traces again");
+      if (failures > 0 && toldMs > -Infinity) log.info("traces.recovered", { collector: shown(url) });
       failures = 0;
       toldMs = -Infinity;
       return;
@@ -95,10 +95,7 @@ export function createOtlpExporter(options: OtlpExporterOptions): OtlpExporter {
     drop(Math.max(0, batch.length - room));
     if (performance.now() - toldMs < tellEveryMs) return;
     toldMs = performance.now();
-    log.warn(
-      { collector: shown(url), why: refusal.why, dropped: spans.dropped },
-      "the collector does not take traces; requests are not affected",
-    );
+    log.warn("traces.failed", { collector: shown(url), why: refusal.why, dropped: spans.dropped });
   }
 
   function flush(): void {

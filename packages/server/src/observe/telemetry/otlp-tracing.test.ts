@@ -211,14 +211,14 @@ describe("traces", () => {
     const collector = await startCollector();
     collector.status = 503;
     const told: string[] = [];
-    const say = (_fields: object, message: string): void => void told.push(message);
+    const say = (event: string): void => void told.push(event);
     const tracing = trace(collector.url, { warn: say, info: say });
     tracing.start("http", "GET /")!.end();
     await expect.poll(() => collector.requests.length, soon).toBeGreaterThan(2);
-    expect(told).toEqual(["the collector does not take traces; requests are not affected"]);
+    expect(told).toEqual(["traces.failed"]);
     collector.status = 200;
     await expect.poll(() => collector.spans, soon).toHaveLength(1);
-    await expect.poll(() => told.slice(1), soon).toEqual(["the collector takes traces again"]);
+    await expect.poll(() => told.slice(1), soon).toEqual(["traces.recovered"]);
     expect(tracing.spans).toEqual({ exported: 1, dropped: 0 });
   });
 

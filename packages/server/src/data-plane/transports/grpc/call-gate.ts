@@ -62,7 +62,7 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
   function refuse({ stream, method, handled }: Refused, error: unknown): void {
     if (stream.closed || stream.destroyed) return;
     const name = method.definition.path.slice(1);
-    if (isOurs(error)) context.log.error({ err: error, method: name }, "a call failed");
+    if (isOurs(error)) context.log.error("grpc.call_failed", { err: error, method: name });
     const refusal = renderStatus(error);
     if (!handled) context.metrics.countGrpcCall(name, status[refusal.code]);
     stream.on("error", ignore);
@@ -106,7 +106,13 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
     if (nowMs - loggedMs >= logEveryMs) {
       loggedMs = nowMs;
       const { bytes, calls: open, known } = connection.held;
-      context.log.warn({ why, bytes, calls: open, known, address: connection.socket.remoteAddress }, closedMessage);
+      context.log.warn("connection.closed_for_share", {
+        why,
+        bytes,
+        calls: open,
+        known,
+        address: connection.socket.remoteAddress,
+      });
     }
     session.destroy(new Error(why), constants.NGHTTP2_ENHANCE_YOUR_CALM);
     // Without this, a client that reads nothing would keep its unsent answers in memory.
@@ -188,6 +194,5 @@ export function createCallGate(methods: readonly Method[], context: GrpcContext,
 }
 
 const tooManyOpen = `a connection without an identified caller may have ${unknown.openCalls} open calls; end some, or send a token`;
-const closedMessage = "closed a gRPC connection that took more than its share of this process";
 
 function ignore(): void {}

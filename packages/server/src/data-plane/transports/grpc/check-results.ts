@@ -27,7 +27,7 @@ export function checkResults(
   function refused(error: unknown): ToldError {
     const told = tellError(error, Math.min(maxToldFields, fieldsLeft));
     fieldsLeft -= told.fields.length;
-    if (isOurs(error)) context.log.error({ err: error, method: "CheckBatch" }, "a check of a batch failed");
+    if (isOurs(error)) context.log.error("check.failed_in_batch", { err: error, method: "CheckBatch" });
     return told;
   }
 

@@ -162,7 +162,7 @@ function register(server: Server, method: Method, context: GrpcContext, gate: Ca
 
   function tell(error: unknown): StatusObject {
     if (isStatus(error)) return error;
-    if (isOurs(error)) context.log.error({ err: error, method: name }, "a call failed");
+    if (isOurs(error)) context.log.error("grpc.call_failed", { err: error, method: name });
     return renderStatus(error);
   }
 

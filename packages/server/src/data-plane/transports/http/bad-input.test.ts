@@ -9,7 +9,7 @@ let hasty: StartedHttp;
 const logged: unknown[] = [];
 
 beforeAll(async () => {
-  const log = { debug() {}, info() {}, warn() {}, error: (fields: object) => logged.push(fields) };
+  const log = { debug() {}, info() {}, warn() {}, error: (_event: string, fields: object = {}) => logged.push(fields) };
   const policies = { policies: [{ id: "p", limits: [{ by: ["user"], windows: ["1k/s"] }] }] };
   server = await startHttp(createLimiter({ policies }), { log });
   hasty = await startHttp(createLimiter({ policies }), { log }, { headersWithinMs: 1_000, requestWithinMs: 1_500 });

@@ -235,7 +235,8 @@ class RouteServer<Context extends Service, R extends Route<Context, string>> imp
     const body = renderError(error);
     // That counters are away is said once, by what looks after them, and what is shed is counted.
     const foreseen = foreseenOutages.has(body.code);
-    if (body.status >= 500 && !foreseen) this.#context.log.error({ err: error, route: asked.path }, "a request failed");
+    if (body.status >= 500 && !foreseen)
+      this.#context.log.error("http.request_failed", { err: error, route: asked.path });
     if (asked.response.headersSent) asked.response.destroy();
     else this.#send(asked, errorResponse(body, error instanceof RateLimited ? error.headers : undefined));
   }

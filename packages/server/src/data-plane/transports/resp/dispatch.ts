@@ -50,7 +50,7 @@ export function createDispatch(commands: readonly Command[], { metrics, log, tra
   }
 
   function refuse(place: number, error: unknown): string {
-    if (isOurs(error)) log.error({ err: error, command: commands[place]?.name }, "a command failed");
+    if (isOurs(error)) log.error("resp.command_failed", { err: error, command: commands[place]?.name });
     return encodeError(error);
   }
 

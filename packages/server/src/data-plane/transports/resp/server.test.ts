@@ -277,7 +277,7 @@ describe("SLUICE.CHECK", () => {
       together: () => [],
       pending: 0,
     };
-    const log = { ...silentLog, error: (fields: object) => logged.push(fields) };
+    const log = { ...silentLog, error: (_event: string, fields: object = {}) => logged.push(fields) };
     const reply = await talk(await listen(undefined, { decide, log }), encode("SLUICE.CHECK", "user=u"));
     expect(reply).toMatch(/^-ERR something went wrong here/);
     expect(logged).toMatchObject([{ command: "sluice.check" }]);
@@ -815,7 +815,7 @@ describe("SLUICE.RESET", () => {
 
   it("stands in the log with who wanted it", async () => {
     const logged: object[] = [];
-    const log = { ...silentLog, info: (fields: object) => logged.push(fields) };
+    const log = { ...silentLog, info: (_event: string, fields: object = {}) => logged.push(fields) };
     const listening = await listen(undefined, { access: tokens(), log });
     await talk(listening, encode("AUTH", "operator") + encode("SLUICE.RESET", "KEY", "k"));
     expect(logged).toMatchObject([{ caller: "operator-1", dimensions: { key: "k" } }]);

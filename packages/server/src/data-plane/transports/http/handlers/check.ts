@@ -36,7 +36,7 @@ function checkBatch(request: HttpRequest, context: HttpContext): HttpResponse | 
     const refusal = renderError(error, Math.min(maxToldFields, problemsLeft));
     problemsLeft = Math.max(0, problemsLeft - (refusal.problems?.length ?? 0));
     // The others were foreseen, and are counted.
-    if (refusal.code === "internal") context.log.error({ err: error, route: "/v1/check" }, "a check of a batch failed");
+    if (refusal.code === "internal") context.log.error("check.failed_in_batch", { err: error, route: "/v1/check" });
     return JSON.stringify({ status: refusal.status, error: refusal });
   }
 

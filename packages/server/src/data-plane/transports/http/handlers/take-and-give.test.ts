@@ -28,7 +28,7 @@ let user: string;
 const logged: object[] = [];
 
 beforeAll(async () => {
-  const log = { ...silentLog, info: (fields: object) => logged.push(fields) };
+  const log = { ...silentLog, info: (_event: string, fields: object = {}) => logged.push(fields) };
   server = await startHttp(createLimiter({ policies }), { access, log });
 });
 
