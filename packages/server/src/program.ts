@@ -21,7 +21,8 @@ import { CommandError, type ExitCode, type Terminal } from "./commands/terminal.
 import { redactText } from "./observe/telemetry/redact-text.ts";
 import { renderPolicyProblem } from "./observe/telemetry/render-policy-problem.ts";
 import { parseSettings, renderSettingProblems, SettingError, type SettingsReading } from "./settings/parse-settings.ts";
-import { type SettingEntry, type Settings, settingsTable } from "./settings/settings.ts";
+import type { SettingEntry } from "./settings/setting-entry.ts";
+import { type Settings, settingSections, settingsTable } from "./settings/settings.ts";
 import { version } from "./version.ts";
 
 /** What the outside world is to the program. */
@@ -263,13 +264,17 @@ function collect(value: string, earlier: readonly string[] = []): readonly strin
   return [...earlier, value];
 }
 
-/** Settings that have a flag, as options of `serve`. */
+/** Settings that have a flag, as options of `serve`, by section. */
 const serveOptions: ReadonlyMap<keyof Settings, Option> = new Map(
-  entriesOfTable().flatMap(([name, entry]) => {
-    if (entry.flag === undefined) return [];
-    const form = entry.value === undefined ? entry.flag : `${entry.flag} ${entry.value}`;
-    return [[name, new Option(form, `${entry.help} (${entry.env}${renderFallback(entry)})`)]];
-  }),
+  settingSections.flatMap(({ heading, names }) =>
+    names.flatMap((name) => {
+      const entry: SettingEntry<unknown> = settingsTable[name];
+      if (entry.flag === undefined) return [];
+      const form = entry.value === undefined ? entry.flag : `${entry.flag} ${entry.value}`;
+      const help = `${entry.help} [${entry.env}${renderFallback(entry)}]`;
+      return [[name, new Option(form, help).helpGroup(`${heading}:`)]];
+    }),
+  ),
 );
 
 /** Flags that a variable's name suggests, where the setting's flag is called otherwise: `--http-port` for `--port`. */

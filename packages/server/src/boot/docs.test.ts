@@ -5,7 +5,8 @@ import { startServer } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runProgram } from "../program.ts";
 import { parseSettings } from "../settings/parse-settings.ts";
-import { type SettingEntry, settingsTable } from "../settings/settings.ts";
+import type { SettingEntry } from "../settings/setting-entry.ts";
+import { settingsTable } from "../settings/settings.ts";
 import { httpRoutes as routes } from "./api-tables.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 

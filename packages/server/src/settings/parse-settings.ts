@@ -1,7 +1,8 @@
 import { basename, dirname, resolve } from "node:path";
 import { type Problem, parseIp, renderIp } from "sluice";
 import { isPolicyFileName } from "./is-policy-file-name.ts";
-import { type SettingEntry, type Settings, settingsTable } from "./settings.ts";
+import type { SettingEntry } from "./setting-entry.ts";
+import { type Settings, settingsTable } from "./settings.ts";
 
 export type SettingsReading =
   | { readonly kind: "settings"; readonly settings: Settings; readonly warnings: readonly Problem[] }
@@ -11,8 +12,8 @@ export type SettingsReading =
 export function parseSettings(env: Readonly<Record<string, string | undefined>>, flags: Flags = {}): SettingsReading {
   const problems: Problem[] = [];
 
-  function read<Name extends keyof Settings>(name: Name): Settings[Name] {
-    const entry: SettingEntry<Settings[Name]> = settingsTable[name];
+  function read(name: keyof Settings): unknown {
+    const entry: SettingEntry<unknown> = settingsTable[name];
     const flag = flags[name];
     const text = flag ?? env[entry.env];
     // An empty variable is how many deployment tools say "not set"; an empty flag is a mistake.

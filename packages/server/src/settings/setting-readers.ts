@@ -24,12 +24,6 @@ export function readNumber(text: string, least: number, most: number): Reading<n
   return value >= least && value <= most ? right(value) : wrong(text, `a number from ${least} to ${most}`);
 }
 
-const maxDrainMs = 10 * 60 * 1000;
-
-export function readDrain(text: string): Reading<number> {
-  return readDuration(text === "0" ? "0s" : text, 0, maxDrainMs, "a duration from 0s to 10m, such as 15s");
-}
-
 const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 export function readDuration(text: string, leastMs: number, mostMs: number, expected: string): Reading<number> {
