@@ -251,7 +251,9 @@ describe("without its store, a server", () => {
     await expect
       .poll(async () => {
         await ask();
-        return logged.some(({ level, message }) => level === "error" && message.includes("breaker of a counter server opened"));
+        return logged.some(
+          ({ level, message }) => level === "error" && message.includes("breaker of a counter server opened"),
+        );
       })
       .toBe(true);
     const { status, body } = await get("/readyz");

@@ -1,7 +1,7 @@
 import { type PolicySet, parsePolicies } from "sluice";
 import type { ParsedPolicyFiles, RateLimitsRuntime } from "sluice/policy-text";
 import type { PoliciesInForce } from "../control-plane/node/policies-in-force.ts";
-import { createPolicyKeeper, type PolicyKeeper, type StartingPolicies } from "../control-plane/node/policy-keeper.ts";
+import { PolicyKeeper, type StartingPolicies } from "../control-plane/node/policy-keeper.ts";
 import type { LoadedPolicies, PolicyFiles } from "../data-plane/policy-files/policy-files.ts";
 import {
   createPolicyReloader,
@@ -54,7 +54,7 @@ export class FilePolicies {
   /** Throws `invalid_policies` where neither files nor snapshot can be used. */
   static async load(options: FilePoliciesOptions): Promise<FilePolicies> {
     const { settings, log } = options;
-    const keeper = createPolicyKeeper({ file: settings.policySnapshot, log });
+    const keeper = new PolicyKeeper({ file: settings.policySnapshot, log });
     const start = settings.config === undefined ? withoutFiles() : await keeper.load(settings.config);
     return new FilePolicies(options, keeper, start);
   }

@@ -39,7 +39,7 @@ export function parseSettings(env: Readonly<Record<string, string | undefined>>,
  * Kubernetes sets `SLUICE_PORT=tcp://…` for a service called sluice; that is not meant for us.
  */
 function misnamedVariables(env: Readonly<Record<string, string | undefined>>): readonly Problem[] {
-  return Object.values(settingsTable as Readonly<Record<string, SettingEntry<unknown>>>).flatMap((entry) => {
+  return (Object.values(settingsTable) as SettingEntry<unknown>[]).flatMap((entry) => {
     if (entry.flag === undefined) return [];
     const name = `SLUICE_${entry.flag.slice(2).replaceAll("-", "_").toUpperCase()}`;
     const text = env[name] ?? "";

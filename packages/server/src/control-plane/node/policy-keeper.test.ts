@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { digestOf } from "../../data-plane/policy-files/policy-files.ts";
 import { createRecordingLog, type LoggedLine } from "../../testing/recording-log.ts";
-import { createPolicyKeeper, type PolicyKeeper } from "./policy-keeper.ts";
+import { PolicyKeeper } from "./policy-keeper.ts";
 import type { KeptGeneration } from "./policy-snapshot.ts";
 
 let folder: string;
@@ -21,7 +21,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const log = createRecordingLog((line) => {
   if (line.level !== "debug") lines.push(line);
 });
-const createKeeper = (): PolicyKeeper => createPolicyKeeper({ file, log });
+const createKeeper = (): PolicyKeeper => new PolicyKeeper({ file, log });
 
 const store = "postgres://db:5432/sluice";
 const kept: KeptGeneration = {
@@ -55,7 +55,7 @@ describe("what is kept of a policy store", () => {
 
   it("is undefined where nothing was kept, or no file is named", async () => {
     expect(await createKeeper().recallStored(store)).toBeUndefined();
-    expect(await createPolicyKeeper({ file: undefined, log }).recallStored(store)).toBeUndefined();
+    expect(await new PolicyKeeper({ file: undefined, log }).recallStored(store)).toBeUndefined();
     expect(lines).toEqual([]);
   });
 

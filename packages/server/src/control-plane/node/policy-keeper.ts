@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { SluiceError } from "sluice";
+import { type Problem, SluiceError } from "sluice";
 import { parsePolicies } from "../../data-plane/policy-files/parse-policies.ts";
 import {
   digestOf,
@@ -26,22 +26,6 @@ export interface StartingPolicies {
   readonly refused: RefusedPolicies | undefined;
 }
 
-/** Keeps the last good policies on disk, and starts with them when there is nothing better. */
-export interface PolicyKeeper {
-  /** Loads what is at the path, or else takes the snapshot. Throws `invalid_policies` where there is neither. */
-  load(path: string): Promise<StartingPolicies>;
-  /** Keeps these files. Never throws: what cannot be written is told. */
-  keep(path: string, files: PolicyFiles, generation: number): Promise<void>;
-  /** What was kept of a policy store, which goes on being kept; undefined where nothing was, or it cannot be used. */
-  recallStored(store: string): Promise<KeptGeneration | undefined>;
-  /** Keeps this generation of a policy store, beside the files. Never throws. */
-  keepStored(stored: KeptGeneration): Promise<void>;
-  /** Resolves when what is being written is, or after a moment. */
-  close(): Promise<void>;
-  /** When the snapshot on disk was written; undefined while none is known. */
-  readonly writtenMs: number | undefined;
-}
-
 export interface PolicyKeeperOptions {
   /** Path of the snapshot. Undefined: none is kept, and none is taken. */
   readonly file: string | undefined;
@@ -49,108 +33,140 @@ export interface PolicyKeeperOptions {
   readonly nowMs?: () => number;
 }
 
-export function createPolicyKeeper({ file, log, nowMs = Date.now }: PolicyKeeperOptions): PolicyKeeper {
-  let writtenMs: number | undefined;
-  let writing: Promise<void> = Promise.resolve();
-  let latest = 0;
-  let keptFiles = noFiles;
-  let stored: KeptGeneration | undefined;
+/**
+ * Keeps the last good policies on disk, those of files and those of a policy store in one snapshot, and starts with them when there
+ * is nothing better. Snapshots are written one after the other, and of several that wait only the last.
+ */
+export class PolicyKeeper {
+  readonly #file: string | undefined;
+  readonly #log: Logger;
+  readonly #nowMs: () => number;
+  #files = noFiles;
+  #stored: KeptGeneration | undefined;
+  #writtenMs: number | undefined;
+  #writing: Promise<void> = Promise.resolve();
+  #latest = 0;
 
-  async function recall(file: string, path: string): Promise<PolicySnapshot | undefined> {
+  constructor({ file, log, nowMs = Date.now }: PolicyKeeperOptions) {
+    this.#file = file;
+    this.#log = log;
+    this.#nowMs = nowMs;
+  }
+
+  /** When the snapshot on disk was written; undefined while none is known. */
+  get writtenMs(): number | undefined {
+    return this.#writtenMs;
+  }
+
+  /** Loads what is at the path, or else takes the snapshot. Throws `invalid_policies` where there is neither. */
+  async load(path: string): Promise<StartingPolicies> {
+    let seen = "";
     try {
-      return await readPolicySnapshot(file, path);
+      const files = await readPolicyFiles(path);
+      const { digest } = files;
+      seen = digest;
+      return { loaded: { ...parsePolicies(files.files), digest }, files, refused: undefined };
     } catch (error) {
-      log.error("snapshot.unusable", { snapshot: file, reason: reasonOf(error) });
+      if (this.#file === undefined || !(error instanceof SluiceError) || error.code !== "invalid_policies") throw error;
+      const loaded = await this.#loadSnapshot(this.#file, path, error.problems);
+      if (loaded === undefined) throw error;
+      return { loaded, files: undefined, refused: { seen: seen || String(error), problems: error.problems } };
+    }
+  }
+
+  /** Keeps these files. Never throws: what cannot be written is reported. */
+  keep(path: string, files: PolicyFiles, generation: number): Promise<void> {
+    this.#files = { ...files, path: resolve(path), generation };
+    return this.#writeInTurn();
+  }
+
+  /** What was kept of a policy store, which goes on being kept; undefined where nothing was, or it cannot be used. */
+  async recallStored(store: string): Promise<KeptGeneration | undefined> {
+    if (this.#file === undefined) return undefined;
+    try {
+      const found = await readKeptGeneration(this.#file, store);
+      this.#stored ??= found?.kept;
+      if (found !== undefined) this.#writtenMs = found.writtenMs;
+      return found?.kept;
+    } catch (error) {
+      this.#log.error("snapshot.unusable", { snapshot: this.#file, reason: reasonOf(error) });
       return undefined;
     }
+  }
+
+  /** Keeps this generation of a policy store, beside the files. Never throws. */
+  keepStored(stored: KeptGeneration): Promise<void> {
+    this.#stored = stored;
+    return this.#writeInTurn();
+  }
+
+  /** Resolves when what is being written is, or after a moment. */
+  close(): Promise<void> {
+    return Promise.race([this.#writing, moment()]);
   }
 
   /** What the snapshot holds, or undefined. It was good once, but perhaps not to this version of Sluice. */
-  async function loadSnapshot(file: string, path: string): Promise<[PolicySnapshot, LoadedPolicies] | undefined> {
-    const snapshot = await recall(file, path);
+  async #loadSnapshot(file: string, path: string, problems: readonly Problem[]): Promise<LoadedPolicies | undefined> {
+    const snapshot = await this.#recall(file, path);
     if (snapshot === undefined) return undefined;
+    const loaded = this.#parse(file, snapshot);
+    if (loaded === undefined) return undefined;
+    const { writtenMs, generation } = snapshot;
+    this.#writtenMs = writtenMs;
+    this.#files = snapshot;
+    this.#log.error("snapshot.used", {
+      path,
+      snapshot: file,
+      written: new Date(writtenMs).toISOString(),
+      generation,
+      errors: problems.length,
+      problems: problems.slice(0, maxReported),
+    });
+    return loaded;
+  }
+
+  async #recall(file: string, path: string): Promise<PolicySnapshot | undefined> {
     try {
-      return [snapshot, { ...parsePolicies(snapshot.files), digest: snapshot.digest }];
+      return await readPolicySnapshot(file, path);
     } catch (error) {
-      if (!(error instanceof SluiceError)) throw error;
-      log.error("snapshot.unusable", { snapshot: file, problems: error.problems.slice(0, 20) });
+      this.#log.error("snapshot.unusable", { snapshot: file, reason: reasonOf(error) });
       return undefined;
     }
   }
 
-  async function write(file: string): Promise<void> {
-    const atMs = nowMs();
+  #parse(file: string, { files, digest }: PolicySnapshot): LoadedPolicies | undefined {
     try {
-      await writePolicySnapshot(file, { ...keptFiles, stored, writtenMs: atMs });
-      writtenMs = atMs;
-      log.debug("snapshot.written", { snapshot: file, generation: keptFiles.generation });
+      return { ...parsePolicies(files), digest };
     } catch (error) {
-      log.warn("snapshot.write_failed", { snapshot: file, reason: reasonOf(error) });
+      if (!(error instanceof SluiceError)) throw error;
+      const problems = error.problems.slice(0, maxReported);
+      this.#log.error("snapshot.unusable", { snapshot: file, problems });
+      return undefined;
     }
   }
 
-  /** One after the other, and of several that wait only the last. */
-  function writeInTurn(): Promise<void> {
+  #writeInTurn(): Promise<void> {
+    const file = this.#file;
     if (file === undefined) return Promise.resolve();
-    latest += 1;
-    const turn = latest;
-    writing = writing.then(() => (turn === latest ? write(file) : undefined));
-    return writing;
+    this.#latest += 1;
+    const turn = this.#latest;
+    this.#writing = this.#writing.then(() => (turn === this.#latest ? this.#write(file) : undefined));
+    return this.#writing;
   }
 
-  return {
-    async load(path): Promise<StartingPolicies> {
-      let seen = "";
-      try {
-        const files = await readPolicyFiles(path);
-        const { digest } = files;
-        seen = digest;
-        return { loaded: { ...parsePolicies(files.files), digest }, files, refused: undefined };
-      } catch (error) {
-        if (file === undefined || !(error instanceof SluiceError) || error.code !== "invalid_policies") throw error;
-        const recalled = await loadSnapshot(file, path);
-        if (recalled === undefined) throw error;
-        const [snapshot, loaded] = recalled;
-        ({ writtenMs } = snapshot);
-        keptFiles = snapshot;
-        const { problems } = error;
-        log.error("snapshot.used", {
-          path,
-          snapshot: file,
-          written: new Date(snapshot.writtenMs).toISOString(),
-          generation: snapshot.generation,
-          errors: problems.length,
-          problems: problems.slice(0, 20),
-        });
-        return { loaded, files: undefined, refused: { seen: seen || String(error), problems } };
-      }
-    },
-    keep(path, files, generation): Promise<void> {
-      keptFiles = { ...files, path: resolve(path), generation };
-      return writeInTurn();
-    },
-    async recallStored(store): Promise<KeptGeneration | undefined> {
-      if (file === undefined) return undefined;
-      try {
-        const found = await readKeptGeneration(file, store);
-        stored ??= found?.kept;
-        if (found !== undefined) ({ writtenMs } = found);
-        return found?.kept;
-      } catch (error) {
-        log.error("snapshot.unusable", { snapshot: file, reason: reasonOf(error) });
-        return undefined;
-      }
-    },
-    keepStored(next): Promise<void> {
-      stored = next;
-      return writeInTurn();
-    },
-    close: () => Promise.race([writing, moment()]),
-    get writtenMs(): number | undefined {
-      return writtenMs;
-    },
-  };
+  async #write(file: string): Promise<void> {
+    const atMs = this.#nowMs();
+    try {
+      await writePolicySnapshot(file, { ...this.#files, stored: this.#stored, writtenMs: atMs });
+      this.#writtenMs = atMs;
+      this.#log.debug("snapshot.written", { snapshot: file, generation: this.#files.generation });
+    } catch (error) {
+      this.#log.warn("snapshot.write_failed", { snapshot: file, reason: reasonOf(error) });
+    }
+  }
 }
+
+const maxReported = 20;
 
 const noFiles: Pick<PolicySnapshot, "path" | "generation" | "digest" | "files"> = {
   path: "",

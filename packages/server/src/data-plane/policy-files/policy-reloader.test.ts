@@ -59,32 +59,32 @@ describe("reloading", () => {
   it.each(["", "policies: [{ id: p, lim"])(
     "does not take a file caught half-written for a bad one: %j",
     async (half) => {
-      const { reload, status } = await create(inTurn(text(1), half, text(7)));
-      await reload();
+      const created = await create(inTurn(text(1), half, text(7)));
+      await created.reload();
       expect(used).toEqual([7]);
       expect(reloads).toEqual([true]);
-      expect(status.state).toBe("current");
+      expect(created.status.state).toBe("current");
     },
   );
 
   it("says that a file is bad once it stays so, and once only", async () => {
-    const { reload } = await create(inTurn(text(1), "[", "[", "["));
-    await reload();
-    await reload();
+    const created = await create(inTurn(text(1), "[", "[", "["));
+    await created.reload();
+    await created.reload();
     expect(reloads).toEqual([false]);
     expect(reloader?.status.state).toBe("stale");
   });
 
   it("says nothing of a bad file that is put back meanwhile", async () => {
-    const { reload } = await create(inTurn(text(1), "[", text(1)));
-    await reload();
+    const created = await create(inTurn(text(1), "[", text(1)));
+    await created.reload();
     expect(reloads).toEqual([]);
   });
 
   it("is stale while the file system does not answer, and takes up what it says in the end", async () => {
     let answer = (_files: PolicyFiles): void => {};
     let reads = 0;
-    const { reload } = await create(
+    const created = await create(
       () => {
         reads++;
         if (reads === 1) return Promise.resolve(filesOf(text(1)));
@@ -93,8 +93,8 @@ describe("reloading", () => {
       },
       { readWithinMs: 1 },
     );
-    await reload();
-    await reload();
+    await created.reload();
+    await created.reload();
     expect(reads).toBe(2);
     expect(reloader?.status).toMatchObject({
       state: "stale",

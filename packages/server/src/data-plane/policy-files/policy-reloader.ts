@@ -13,7 +13,7 @@ import {
   readPolicyFiles,
   unreadable,
 } from "./policy-files.ts";
-import { defaultQuietMs, type WatchOptions, watchPolicyFiles } from "./watch-policy-files.ts";
+import { defaultQuietMs, type PolicyFilesWatch, type WatchOptions, watchPolicyFiles } from "./watch-policy-files.ts";
 
 /** How the policies in force stand to the ones on disk. */
 export interface PolicyStatus {
@@ -21,13 +21,6 @@ export interface PolicyStatus {
   readonly state: "current" | "stale";
   /** What is wrong on disk; empty while `current`. */
   readonly problems: readonly Problem[];
-}
-
-export interface PolicyReloader {
-  readonly status: PolicyStatus;
-  /** Reads the files again and takes them up if they changed and are good. Never throws. */
-  reload(): Promise<void>;
-  close(): void;
 }
 
 export interface PolicyReloaderOptions {
@@ -59,29 +52,139 @@ const readWithinMs = 5_000;
 /** Who writes without a pause is believed in the end. */
 const maxLooks = 10;
 
-/** Keeps a limiter's policies those on disk: watches, reloads, and holds on to the last good ones. */
+/** Starts to watch, and reloads once: what changed since the policies were loaded is found then. */
 export async function createPolicyReloader(options: PolicyReloaderOptions): Promise<PolicyReloader> {
-  const { path, limiter, log, metrics, refused, read = readPolicyFiles } = options;
-  const quietMs = options.watch?.quietMs ?? defaultQuietMs;
-  let status: PolicyStatus =
-    refused === undefined ? { state: "current", problems: [] } : { state: "stale", problems: refused.problems };
-  let inForce = options.loaded.digest;
-  /** What was on disk when it was last looked at, good or bad, so that nothing is said twice. */
-  let lastSeen: string = refused?.seen ?? inForce;
-  let reading: Promise<PolicyFiles> | undefined;
-  let running: Promise<void> | undefined;
-  let again = false;
-  let closed = false;
+  const reloader = new PolicyReloader(options);
+  await reloader.start();
+  return reloader;
+}
 
-  function takeUp(parsed: ParsedPolicyFiles, files: PolicyFiles): void {
+/**
+ * Keeps a limiter's policies those on disk: watches, reloads, and holds on to the last good ones.
+ *
+ *     current ──what is on disk is bad, twice──► stale ──it is good, or what is in force──► current
+ */
+export class PolicyReloader {
+  readonly #options: PolicyReloaderOptions;
+  readonly #silence: SluiceError;
+  #status: PolicyStatus;
+  /** The digest of the files in force. */
+  #inForce: string;
+  /** What was on disk when it was last looked at, good or bad, so that nothing is said twice. */
+  #lastSeen: string;
+  #watch: PolicyFilesWatch | undefined;
+  #reading: Promise<PolicyFiles> | undefined;
+  #running: Promise<void> | undefined;
+  #again = false;
+  #closed = false;
+
+  constructor(options: PolicyReloaderOptions) {
+    const { path, loaded, refused } = options;
+    this.#options = options;
+    this.#silence = unreadable(path, "cannot be read: the file system does not answer");
+    this.#status =
+      refused === undefined ? { state: "current", problems: [] } : { state: "stale", problems: refused.problems };
+    this.#inForce = loaded.digest;
+    this.#lastSeen = refused?.seen ?? loaded.digest;
+  }
+
+  get status(): PolicyStatus {
+    return this.#status;
+  }
+
+  async start(): Promise<void> {
+    const { path, watch } = this.#options;
+    this.#watch = await watchPolicyFiles(path, () => void this.reload(), watch);
+    await this.reload();
+  }
+
+  /** Reads the files again and applies them if they changed and are good. Never throws. */
+  reload(): Promise<void> {
+    if (this.#running !== undefined) this.#again = true;
+    this.#running ??= this.#reloadWhileAsked().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#watch?.close();
+  }
+
+  async #reloadWhileAsked(): Promise<void> {
+    do {
+      this.#again = false;
+      await this.#reloadOnce();
+    } while (this.#again && !this.#closed);
+  }
+
+  async #reloadOnce(): Promise<void> {
+    const { path, log } = this.#options;
+    const found = await this.#lookTwice();
+    if (this.#closed) return;
+    this.#lastSeen = found.seen;
+    if (found.kind === "unchanged") return log.debug("policies.unchanged", { path });
+    if (found.kind === "bad") return this.#refuse(found.error);
+    try {
+      this.#apply(found.parsed, found.files);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  /** What is bad may be a file half written: it is believed when it is still the same after a quiet time. */
+  async #lookTwice(): Promise<Look> {
+    const quietMs = this.#options.watch?.quietMs ?? defaultQuietMs;
+    let found = await this.#look();
+    for (let looks = 1; found.kind === "bad" && looks < maxLooks && !this.#closed; looks++) {
+      if (found.error === this.#silence) break;
+      await pause(quietMs, undefined, { ref: false });
+      const later = await this.#look();
+      if (later.seen === found.seen) break;
+      found = later;
+    }
+    return found;
+  }
+
+  async #look(): Promise<Look> {
+    let seen = "";
+    try {
+      const files = await this.#readInTime();
+      seen = files.digest;
+      if (seen === this.#lastSeen) return { kind: "unchanged", seen };
+      return { kind: "good", seen, parsed: await parsePoliciesAside(files.files), files };
+    } catch (error) {
+      // An unreadable file has no digest; its reason stands in for one.
+      seen ||= String(error);
+      return seen === this.#lastSeen ? { kind: "unchanged", seen } : { kind: "bad", seen, error };
+    }
+  }
+
+  /** Reads within a deadline. A read that hangs is waited for by one thread only, and what it brings is looked at. */
+  #readInTime(): Promise<PolicyFiles> {
+    const { path, read = readPolicyFiles, readWithinMs: withinMs = readWithinMs } = this.#options;
+    this.#reading ??= read(path).finally(() => {
+      this.#reading = undefined;
+    });
+    const work = this.#reading;
+    return withDeadline(work, withinMs, () => {
+      const reload = (): Promise<void> => this.reload();
+      void work.then(reload, reload);
+      return this.#silence;
+    });
+  }
+
+  #apply(parsed: ParsedPolicyFiles, files: PolicyFiles): void {
+    const { path, limiter, log, metrics, onTakenUp } = this.#options;
     const { policySet, warnings } = parsed;
     const { digest } = files;
     // Restoring the very text in force brings nothing new, but it does end being stale.
-    const generation = digest === inForce ? undefined : limiter.usePolicies(policySet).generation;
-    inForce = digest;
-    status = { state: "current", problems: [] };
+    const generation = digest === this.#inForce ? undefined : limiter.usePolicies(policySet).generation;
+    this.#inForce = digest;
+    this.#status = { state: "current", problems: [] };
     metrics.countReload(true);
-    options.onTakenUp?.(parsed, files);
+    onTakenUp?.(parsed, files);
     if (generation === undefined) {
       log.info("policies.reload_recovered", { path });
       return;
@@ -90,99 +193,15 @@ export async function createPolicyReloader(options: PolicyReloaderOptions): Prom
     logWarnings(log, path, warnings);
   }
 
-  function refuse(error: unknown): void {
+  #refuse(error: unknown): void {
+    const { path, log, metrics } = this.#options;
     const known = error instanceof SluiceError && error.code === "invalid_policies";
     const problems = known ? error.problems : [{ path: [], message: `cannot be taken up: ${error}` }];
-    status = { state: "stale", problems };
+    this.#status = { state: "stale", problems };
     metrics.countReload(false);
     const told = { path, errors: problems.length, problems: problems.slice(0, maxLogged) };
     log.error("policies.reload_failed", { ...told, ...(known ? {} : { err: error }) });
   }
-
-  const silence = unreadable(path, "cannot be read: the file system does not answer");
-
-  /** Reads within a deadline. A read that hangs is waited for by one thread only, and what it brings is looked at. */
-  function readInTime(): Promise<PolicyFiles> {
-    reading ??= read(path).finally(() => {
-      reading = undefined;
-    });
-    const work = reading;
-    return withDeadline(work, options.readWithinMs ?? readWithinMs, () => {
-      void work.then(reload, reload);
-      return silence;
-    });
-  }
-
-  async function look(): Promise<Look> {
-    let seen = "";
-    try {
-      const files = await readInTime();
-      seen = files.digest;
-      if (seen === lastSeen) return { kind: "unchanged", seen };
-      return { kind: "good", seen, parsed: await parsePoliciesAside(files.files), files };
-    } catch (error) {
-      // An unreadable file has no digest; its reason stands in for one.
-      seen ||= String(error);
-      return seen === lastSeen ? { kind: "unchanged", seen } : { kind: "bad", seen, error };
-    }
-  }
-
-  /** What is bad may be a file half written: it is believed when it is still the same after a quiet time. */
-  async function lookTwice(): Promise<Look> {
-    let found = await look();
-    for (let looks = 1; found.kind === "bad" && looks < maxLooks && !closed; looks++) {
-      if (found.error === silence) break;
-      await pause(quietMs, undefined, { ref: false });
-      const later = await look();
-      if (later.seen === found.seen) break;
-      found = later;
-    }
-    return found;
-  }
-
-  async function reloadOnce(): Promise<void> {
-    const found = await lookTwice();
-    if (closed) return;
-    lastSeen = found.seen;
-    if (found.kind === "unchanged") return log.debug("policies.unchanged", { path });
-    if (found.kind === "bad") return refuse(found.error);
-    try {
-      takeUp(found.parsed, found.files);
-    } catch (error) {
-      refuse(error);
-    }
-  }
-
-  async function reload(): Promise<void> {
-    if (running !== undefined) {
-      again = true;
-      return running;
-    }
-    running = (async () => {
-      do {
-        again = false;
-        await reloadOnce();
-      } while (again && !closed);
-    })().finally(() => {
-      running = undefined;
-    });
-    return running;
-  }
-
-  const watch = await watchPolicyFiles(path, () => void reload(), options.watch);
-  // What changed between loading and watching is found here.
-  await reload();
-
-  return {
-    get status(): PolicyStatus {
-      return status;
-    },
-    reload,
-    close(): void {
-      closed = true;
-      watch.close();
-    },
-  };
 }
 
 const maxLogged = 20;

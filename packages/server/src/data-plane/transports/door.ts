@@ -88,125 +88,147 @@ const alpn: Readonly<Record<Protocol, readonly string[] | undefined>> = {
 const socketMode = 0o660;
 
 export function createDoor(options: DoorOptions): Door {
-  const { protocol, endpoints, transport, maxConnections, onTurnedAway, tls, handshakeWithinMs = 10_000 } = options;
-  const perAddress = new AddressCount(options.maxPerAddress ?? maxConnections);
-  const servers: Server[] = [];
+  return new OpenDoor(options);
+}
+
+/**
+ * The way of a connection, which is refused at any step:
+ *
+ *     admitted (how many, of one address) ──► without TLS ─────────────────────────► the transport
+ *                                         └─► unproven ──handshake, client name──► the transport
+ */
+class OpenDoor implements Door {
+  readonly #options: DoorOptions;
+  readonly #perAddress: AddressCount;
+  readonly #servers: Server[] = [];
   /** Connections that have not agreed on TLS yet, by who is at their ends. */
-  const unproven = new Map<string, Unproven>();
-  let connections = 0;
-  let closed = false;
-  let forgetTls: (() => void) | undefined;
+  readonly #unproven = new Map<string, Unproven>();
+  #connections = 0;
+  #closed = false;
+  #forgetTls: (() => void) | undefined;
 
-  function admit(socket: Socket): boolean {
-    const { remoteAddress: address } = socket;
-    const why =
-      connections >= maxConnections ? "too_many" : perAddress.isFull(address) ? "too_many_of_address" : undefined;
-    if (why !== undefined || closed) {
-      if (why !== undefined && !closed) onTurnedAway(protocol, why, { address });
-      socket.destroy();
-      return false;
-    }
-    connections += 1;
-    const leave = perAddress.enter(address);
-    socket.once("close", () => {
-      connections -= 1;
-      leave();
-    });
-    // Until the transport has taken over, nobody else hears of a connection that is reset.
-    socket.on("error", ignore);
-    return true;
+  constructor(options: DoorOptions) {
+    this.#options = options;
+    this.#perAddress = new AddressCount(options.maxPerAddress ?? options.maxConnections);
   }
 
-  function enter(socket: Socket): void {
-    if (admit(socket)) transport.accept(socket);
+  get connections(): number {
+    return this.#connections;
   }
 
-  function enterSecurely(secure: TlsServer, socket: Socket): void {
-    if (!admit(socket)) return;
-    const ends = endsOf(socket);
-    const entry: Unproven = { socket, reason: undefined };
-    const address = socket.remoteAddress;
-    unproven.set(ends, entry);
-    socket.once("close", () => {
-      if (unproven.get(ends) !== entry) return;
-      unproven.delete(ends);
-      // Who connects and leaves without a word, as probes of load balancers do, did not fail at TLS.
-      const silent = socket.bytesRead === 0 && entry.reason !== tooSlow;
-      if (!(silent || closed)) onTurnedAway(protocol, "tls", { address, reason: entry.reason });
-    });
-    secure.emit("connection", socket);
-  }
-
-  function createSecure({ options: tlsOptions, clientNames, onChange }: Tls): TlsServer {
-    const secure = createTlsServer({
-      ...tlsOptions,
-      handshakeTimeout: handshakeWithinMs,
-      ...(alpn[protocol] === undefined ? undefined : { ALPNProtocols: [...alpn[protocol]] }),
-    });
-    secure.on("secureConnection", (socket: TLSSocket) => {
-      socket.on("error", ignore);
-      if (!unproven.delete(endsOf(socket)) || closed) {
-        socket.destroy();
-        return;
-      }
-      const why = tlsOptions.requestCert === true ? whyUnwelcome(socket, clientNames) : undefined;
-      if (why === undefined) {
-        transport.accept(socket);
-        return;
-      }
-      onTurnedAway(protocol, why, { address: socket.remoteAddress, reason: namesIn(socket) });
-      socket.destroy();
-    });
-    secure.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
-      const entry = unproven.get(endsOf(socket));
-      if (entry !== undefined) entry.reason ??= error.code ?? error.message;
-      socket.destroy();
-    });
-    forgetTls = onChange((context) => secure.setSecureContext(context));
-    return secure;
-  }
-
-  async function open(endpoint: Endpoint, secure: TlsServer | undefined): Promise<string> {
+  async listen(): Promise<readonly string[]> {
+    const { endpoints, tls } = this.#options;
+    const addresses: string[] = [];
+    const secure = tls === undefined ? undefined : this.#createSecure(tls);
     try {
-      if (endpoint.kind === "socket" && options.sharesPaths !== true) await clearSocketPath(endpoint.path);
+      for (const endpoint of endpoints) addresses.push(await this.#open(endpoint, secure));
+    } catch (error) {
+      await this.close();
+      throw error;
+    }
+    return addresses;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#forgetTls?.();
+    // Not waited for: a server is closed only when its last connection is.
+    for (const server of this.#servers.splice(0)) server.close();
+    for (const { socket } of this.#unproven.values()) socket.destroy();
+  }
+
+  async #open(endpoint: Endpoint, secure: TlsServer | undefined): Promise<string> {
+    try {
+      if (endpoint.kind === "socket" && this.#options.sharesPaths !== true) await clearSocketPath(endpoint.path);
       const take =
-        secure !== undefined && endpoint.kind === "port" ? (socket: Socket) => enterSecurely(secure, socket) : enter;
+        secure !== undefined && endpoint.kind === "port"
+          ? (socket: Socket) => this.#enterSecurely(secure, socket)
+          : (socket: Socket) => this.#enter(socket);
       const server = createServer({ noDelay: true }, take);
-      servers.push(server);
+      this.#servers.push(server);
       await listenOn(server, endpoint);
       // Accepting can fail, for want of file descriptors for instance; the next one may not.
       server.on("error", ignore);
       return renderAddress(server.address()!);
     } catch (error) {
-      throw new ListenError(protocol, endpoint, error);
+      throw new ListenError(this.#options.protocol, endpoint, error);
     }
   }
 
-  async function close(): Promise<void> {
-    closed = true;
-    forgetTls?.();
-    // Not waited for: a server is closed only when its last connection is.
-    for (const server of servers.splice(0)) server.close();
-    for (const { socket } of unproven.values()) socket.destroy();
+  #admit(socket: Socket): boolean {
+    const { protocol, maxConnections, onTurnedAway } = this.#options;
+    const { remoteAddress: address } = socket;
+    const isFull = this.#connections >= maxConnections;
+    const why = isFull ? "too_many" : this.#perAddress.isFull(address) ? "too_many_of_address" : undefined;
+    if (why !== undefined || this.#closed) {
+      if (why !== undefined && !this.#closed) onTurnedAway(protocol, why, { address });
+      socket.destroy();
+      return false;
+    }
+    this.#connections += 1;
+    const leave = this.#perAddress.enter(address);
+    socket.once("close", () => {
+      this.#connections -= 1;
+      leave();
+    });
+    // Until the transport has taken over, nothing else handles the error of a connection that is reset.
+    socket.on("error", ignore);
+    return true;
   }
 
-  return {
-    async listen(): Promise<readonly string[]> {
-      const addresses: string[] = [];
-      const secure = tls === undefined ? undefined : createSecure(tls);
-      try {
-        for (const endpoint of endpoints) addresses.push(await open(endpoint, secure));
-      } catch (error) {
-        await close();
-        throw error;
-      }
-      return addresses;
-    },
-    close,
-    get connections(): number {
-      return connections;
-    },
-  };
+  #enter(socket: Socket): void {
+    if (this.#admit(socket)) this.#options.transport.accept(socket);
+  }
+
+  #enterSecurely(secure: TlsServer, socket: Socket): void {
+    if (!this.#admit(socket)) return;
+    const { protocol, onTurnedAway } = this.#options;
+    const ends = endsOf(socket);
+    const entry: Unproven = { socket, reason: undefined };
+    const address = socket.remoteAddress;
+    this.#unproven.set(ends, entry);
+    socket.once("close", () => {
+      if (this.#unproven.get(ends) !== entry) return;
+      this.#unproven.delete(ends);
+      // A client that connects and leaves without a word, as probes of load balancers do, did not fail at TLS.
+      const silent = socket.bytesRead === 0 && entry.reason !== tooSlow;
+      if (!(silent || this.#closed)) onTurnedAway(protocol, "tls", { address, reason: entry.reason });
+    });
+    secure.emit("connection", socket);
+  }
+
+  #createSecure(tls: Tls): TlsServer {
+    const { protocol, handshakeWithinMs = 10_000 } = this.#options;
+    const secure = createTlsServer({
+      ...tls.options,
+      handshakeTimeout: handshakeWithinMs,
+      ...(alpn[protocol] === undefined ? undefined : { ALPNProtocols: [...alpn[protocol]] }),
+    });
+    secure.on("secureConnection", (socket: TLSSocket) => this.#enterProven(socket, tls));
+    secure.on("tlsClientError", (error: NodeJS.ErrnoException, socket: TLSSocket) => {
+      const entry = this.#unproven.get(endsOf(socket));
+      if (entry !== undefined) entry.reason ??= error.code ?? error.message;
+      socket.destroy();
+    });
+    this.#forgetTls = tls.onChange((context) => secure.setSecureContext(context));
+    return secure;
+  }
+
+  #enterProven(socket: TLSSocket, { options, clientNames }: Tls): void {
+    const { protocol, transport, onTurnedAway } = this.#options;
+    socket.on("error", ignore);
+    if (!this.#unproven.delete(endsOf(socket)) || this.#closed) {
+      socket.destroy();
+      return;
+    }
+    const why = options.requestCert === true ? whyUnwelcome(socket, clientNames) : undefined;
+    if (why === undefined) {
+      transport.accept(socket);
+      return;
+    }
+    onTurnedAway(protocol, why, { address: socket.remoteAddress, reason: namesIn(socket) });
+    socket.destroy();
+  }
 }
 
 function ignore(): void {}
