@@ -208,6 +208,10 @@ export class DecisionFigures {
   }
 
   #createFamilies(): readonly Family[] {
+    return [...this.#checkFamilies(), ...this.#windowFamilies(), ...this.#exceptionFamilies()];
+  }
+
+  #checkFamilies(): readonly Family[] {
     return [
       this.#byPolicy(
         {
@@ -248,6 +252,11 @@ export class DecisionFigures {
         "How long a decision took, by the policy that spoke, transport excluded.",
         ({ durations }) => durations,
       ),
+    ];
+  }
+
+  #windowFamilies(): readonly Family[] {
+    return [
       this.#byWindow(
         {
           name: "sluice_limiting_window_total",
@@ -283,6 +292,12 @@ export class DecisionFigures {
         "How full the window was that spoke, 1 being full, by policy.",
         ({ usedShares }) => usedShares,
       ),
+    ];
+  }
+
+  /** Checks that were not decided in the usual way. */
+  #exceptionFamilies(): readonly Family[] {
+    return [
       this.#byPolicy(
         {
           name: "sluice_degraded_decisions_total",

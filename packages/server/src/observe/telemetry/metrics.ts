@@ -127,23 +127,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
       labels: ["version", "node"],
       samples: () => [{ labels: [version, process.version], value: 1 }],
     },
+    ...familiesOf(sources),
   ];
-  const { pending, counters, redis, leases, hotKeys, spans, store } = sources;
-  if (store !== undefined) families.push(...store.families);
-  if (pending !== undefined)
-    families.push(single("gauge", "sluice_pending_checks", "Checks that wait for counters now.", pending));
-  if (counters !== undefined) families.push(...memoryFamilies(counters));
-  if (redis !== undefined) families.push(...redisFamilies(redis));
-  if (leases !== undefined) families.push(...leaseFamilies(leases));
-  if (hotKeys !== undefined) families.push(...hotKeyFamilies(hotKeys));
-  if (spans !== undefined)
-    families.push({
-      name: "sluice_trace_spans_total",
-      help: "Spans handed to the collector of traces, and those dropped because it did not take them in time.",
-      type: "counter",
-      labels: ["outcome"],
-      samples: () => Object.entries(spans()).map(([outcome, value]) => ({ labels: [outcome], value })),
-    });
 
   const registry = new Registry();
   if (ofProcess) {
@@ -197,6 +182,28 @@ export function createMetrics(options: MetricsOptions): Metrics {
     }),
     contentType: expositionType,
   };
+}
+
+/** Of the parts that this server has. */
+function familiesOf(sources: MetricsSources): readonly Family[] {
+  const { pending, counters, redis, leases, hotKeys, spans, store } = sources;
+  const families: Family[] = [];
+  if (store !== undefined) families.push(...store.families);
+  if (pending !== undefined)
+    families.push(single("gauge", "sluice_pending_checks", "Checks that wait for counters now.", pending));
+  if (counters !== undefined) families.push(...memoryFamilies(counters));
+  if (redis !== undefined) families.push(...redisFamilies(redis));
+  if (leases !== undefined) families.push(...leaseFamilies(leases));
+  if (hotKeys !== undefined) families.push(...hotKeyFamilies(hotKeys));
+  if (spans !== undefined)
+    families.push({
+      name: "sluice_trace_spans_total",
+      help: "Spans handed to the collector of traces, and those dropped because it did not take them in time.",
+      type: "counter",
+      labels: ["outcome"],
+      samples: () => Object.entries(spans()).map(([outcome, value]) => ({ labels: [outcome], value })),
+    });
+  return families;
 }
 
 function single(type: "counter" | "gauge", name: string, help: string, read: () => number): Family {
