@@ -1,6 +1,6 @@
-// A gateway before a language model. What a call costs is known only when the answer is out, so a tenant pays then: one
-// token to come in, and the rest by the ticket of its request. Who has overdrawn waits until that is paid back.
-import { rateLimit, rateLimitOf } from "@sluice/middleware/express";
+// A gateway in front of a language model. The cost of a call is known only after the answer, so a tenant pays then: one
+// token at the start, and the rest through the request's ticket. A tenant in debt waits until the debt is refilled.
+import { findTicket, rateLimit } from "@sluice/middleware/express";
 import express from "express";
 import { createLimiter } from "sluice";
 
@@ -21,11 +21,11 @@ const limiter = createLimiter({
 const app = express();
 app.use(express.json());
 
-// In earnest this is the tenant of the API key, looked up; never what a client says of itself.
-const tenantOf = (request: express.Request): string | undefined =>
+// In production, look up the tenant of the API key; never trust what a client claims.
+const findTenant = (request: express.Request): string | undefined =>
   request.header("authorization")?.slice("Bearer ".length);
 
-app.post("/v1/chat", rateLimit(limiter, { dimensions: { tenant: tenantOf } }), async (request, response) => {
+app.post("/v1/chat", rateLimit(limiter, { dimensions: { tenant: findTenant } }), async (request, response) => {
   let tokens = 0;
   response.type("text/event-stream");
   for await (const piece of askModel(String(request.body?.prompt ?? ""))) {
@@ -33,11 +33,11 @@ app.post("/v1/chat", rateLimit(limiter, { dimensions: { tenant: tenantOf } }), a
     response.write(`data: ${JSON.stringify(piece)}\n\n`);
   }
   // Charged before the stream ends, so that the next request already sees it.
-  await rateLimitOf(request)?.charge(tokens - 1);
+  await findTicket(request)?.charge(tokens - 1);
   response.end(`data: ${JSON.stringify({ usage: { tokens } })}\n\n`);
 });
 
-/** Stands for the model: says everything back, a token a word. */
+/** Stands in for the model: echoes the prompt, one token per word. */
 async function* askModel(prompt: string): AsyncGenerator<{ readonly text: string; readonly tokens: number }> {
   for (const word of prompt.split(/\s+/)) {
     await new Promise((resolve) => setImmediate(resolve));

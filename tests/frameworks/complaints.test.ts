@@ -397,8 +397,8 @@ describe("complaints about Redis, none of which is true here", () => {
     const counters = await open();
     // Which one it is has to be said.
     expect(() => limitExpress("1/d", { counters })).toThrow(/^name must be given/);
-    expect(() => new ExpressStore({ counters })).toThrow(/^prefix must be given/);
-    expect(() => new FastifyStore({}, { counters })).toThrow(/^prefix must be given/);
+    expect(() => new ExpressStore({ counters })).toThrow(/^prefix is required/);
+    expect(() => new FastifyStore({}, { counters })).toThrow(/^prefix is required/);
     // The same prefix in different families, and different ones in each, are all different.
     for (const prefix of ["login", "login:", "log", "логин"]) {
       for (const make of makers) {

@@ -303,8 +303,8 @@ describe(`express-rate-limit ${version}: time and memory`, () => {
     const tenYearsMs = 3653 * 24 * 60 * 60 * 1000;
     expect(() => rateLimit({ ...byName, windowMs: tenYearsMs + 1 })).toThrow(/^windowMs must be at most 3653 days/);
     const shared = { local: false } as CounterStore;
-    expect(() => new SluiceStore({ counters: shared })).toThrow(/^prefix must be given/);
-    expect(() => new SluiceStore().increment("a")).toThrow(/has not been given to a rateLimit/);
+    expect(() => new SluiceStore({ counters: shared })).toThrow(/^prefix is required/);
+    expect(() => new SluiceStore().increment("a")).toThrow(/is not used by any rateLimit yet/);
   });
 });
 

@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { rateLimit, rateLimitOf } from "@sluice/middleware/express";
+import { findTicket, rateLimit } from "@sluice/middleware/express";
 import express, { type Request } from "express";
 import manifest from "express/package.json" with { type: "json" };
 import { limit } from "sluice";
@@ -29,7 +29,7 @@ describeMiddleware({
       response.end();
     });
     app.get("/charged", async (request, response) => {
-      const ticket = rateLimitOf(request)!;
+      const ticket = findTicket(request)!;
       await ticket.charge(5);
       response.send(String(ticket.decision.remaining));
     });

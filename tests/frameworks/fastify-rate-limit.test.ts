@@ -202,14 +202,14 @@ describe(`@fastify/rate-limit ${version}: the store`, () => {
 
   it("says what is wrong with how it was set up", async () => {
     const shared = { local: false } as CounterStore;
-    expect(() => new SluiceStore({}, { counters: shared })).toThrow(/^prefix must be given/);
+    expect(() => new SluiceStore({}, { counters: shared })).toThrow(/^prefix is required/);
     const errors: unknown[] = [];
     new SluiceStore().incr("a", (error) => errors.push(error), Number.NaN, 1);
     expect(errors).toMatchObject([{ message: expect.stringMatching(/^timeWindow must be/) }]);
     const tooLong = 3654 * 24 * 60 * 60 * 1000;
     await expect(serve({ timeWindow: tooLong })).rejects.toThrow(/^timeWindow must be at most 3653 days/);
     await expect(serve({ store: SluiceStore, algorithm: "gcra" })).rejects.toThrow(
-      /^algorithm has no effect on a store/,
+      /^algorithm has no effect if store is given/,
     );
     for (const [skipOnError, onFailure] of [
       [false, "open"],

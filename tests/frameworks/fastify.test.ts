@@ -1,5 +1,5 @@
 import { Readable } from "node:stream";
-import { limitRoute, rateLimit, rateLimitOf, type Sent } from "@sluice/middleware/fastify";
+import { findTicket, limitRoute, rateLimit, type Sent } from "@sluice/middleware/fastify";
 import { type FastifyInstance, type FastifyRequest, fastify } from "fastify";
 import manifest from "fastify/package.json" with { type: "json" };
 import { limit, MemoryCounters } from "sluice";
@@ -37,7 +37,7 @@ describeMiddleware({
     app.post("/echo", (request, reply) => reply.send(request.body));
     app.get("/stream", (_request, reply) => reply.send(Readable.from(["x", "x", "x"].map((x) => x.repeat(1000)))));
     app.get("/charged", async (request) => {
-      const ticket = rateLimitOf(request)!;
+      const ticket = findTicket(request)!;
       await ticket.charge(5);
       return String(ticket.decision.remaining);
     });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage } from "node:http";
 import { getRequestListener } from "@hono/node-server";
-import { type FetchOptions, type Limits, rateLimit, rateLimitOf, type Sent } from "@sluice/middleware/fetch";
+import { type FetchOptions, findTicket, type Limits, rateLimit, type Sent } from "@sluice/middleware/fetch";
 import { limit } from "sluice";
 import { afterEach, describe, expect, it } from "vitest";
 import { findImports } from "../repository/module-syntax.ts";
@@ -28,7 +28,7 @@ async function handle(request: Request): Promise<Response> {
   if (path === "/stream") return new Response(thousandAtATime(3));
   if (path === "/endless") return new Response(thousandAtATime(1, { ends: false }));
   if (path === "/charged") {
-    const ticket = rateLimitOf(request)!;
+    const ticket = findTicket(request)!;
     await ticket.charge(5);
     return new Response(String(ticket.decision.remaining));
   }
@@ -74,10 +74,10 @@ const get = (path = "/hello", init?: RequestInit): Request => new Request(`https
 
 describe("fetch: set up", () => {
   it("refuses limits by an address that it could not know, and says what to do", () => {
-    expect(() => rateLimit("1/s")).toThrow(/ip must be given, or `peer`, or the number of `trustedProxies`/);
-    expect(() => rateLimit("1/s", { trustedProxies: 0 })).toThrow(/ip must be given/);
-    expect(() => rateLimit("1/s", { trustedProxies: ["10.0.0.0/8"] })).toThrow(/ip must be given/);
-    expect(() => rateLimit({ policies: { policies: [] } })).toThrow(/ip must be given/);
+    expect(() => rateLimit("1/s")).toThrow(/ip is required, or `peer`, or the number of `trustedProxies`/);
+    expect(() => rateLimit("1/s", { trustedProxies: 0 })).toThrow(/ip is required/);
+    expect(() => rateLimit("1/s", { trustedProxies: ["10.0.0.0/8"] })).toThrow(/ip is required/);
+    expect(() => rateLimit({ policies: { policies: [] } })).toThrow(/ip is required/);
     expect(() => rateLimit("1/s", { trustedProxies: 1 })).not.toThrow();
     expect(() => rateLimit("1/s", { ip })).not.toThrow();
     expect(() => rateLimit("1/s", { peer: ip })).not.toThrow();
@@ -85,7 +85,7 @@ describe("fetch: set up", () => {
     const byUser = { id: "a", limits: [{ by: ["user"], windows: ["1/s"] }], on_failure: "open" };
     // What applies to some leaves others to the default policy, which counts by whoever asks.
     const some = { ...byUser, match: { endpoint: "/v1/**" } };
-    expect(() => rateLimit({ policies: { policies: [some] } })).toThrow(/ip must be given/);
+    expect(() => rateLimit({ policies: { policies: [some] } })).toThrow(/ip is required/);
     expect(() => rateLimit({ policies: { policies: [some], default: { unlimited: true } } })).not.toThrow();
     expect(() => rateLimit({ policies: { policies: [{ ...byUser, deny: { ip: ["192.0.2.0/24"] } }] } })).toThrow(/ip/);
   });

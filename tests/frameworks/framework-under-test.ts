@@ -19,7 +19,7 @@ export type AnyOptions = RateLimitOptions<any>;
  * - `GET /broken` throws in its handler: the framework answers 500
  * - `POST /echo` streams the request's body back
  * - `GET /stream` streams three pieces of 1 000 bytes
- * - `GET /charged` charges 5 by the request's ticket (`rateLimitOf`), and answers with `decision.remaining` of before
+ * - `GET /charged` charges 5 by the request's ticket (`findTicket`), and answers with `decision.remaining` of before
  * - anything else is not found
  */
 export interface FrameworkUnderTest {

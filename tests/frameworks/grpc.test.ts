@@ -22,11 +22,11 @@ import {
 } from "@grpc/grpc-js";
 import manifest from "@grpc/grpc-js/package.json" with { type: "json" };
 import {
+  findTicket,
   type GrpcCall,
   type GrpcRateLimitOptions,
   type Limits,
   rateLimit,
-  rateLimitOf,
   type SentCall,
 } from "@sluice/middleware/grpc";
 import { RedisCounters } from "@sluice/redis";
@@ -73,7 +73,7 @@ function handlers(ran: string[]) {
       if (call.request === "broken") {
         answer({ code: status.NOT_FOUND, details: "nothing there" });
       } else if (call.request === "charged") {
-        const ticket = rateLimitOf(call)!;
+        const ticket = findTicket(call)!;
         void ticket.charge(5).then(() => answer(null, String(ticket.decision.remaining)));
       } else if (call.request === "own") {
         call.sendMetadata(shared);
@@ -641,7 +641,7 @@ describe(`gRPC ${version}: when something is broken`, () => {
   it("says at once what is wrong with how it was set up", () => {
     expect(() => rateLimit("ten per second")).toThrow(/windows/);
     expect(() => rateLimit("1/s", { trustedProxies: ["10.0.0.0/33"] })).toThrow(/10\.0\.0\.0\/33/);
-    expect(() => rateLimit(limit("1/s").by("ip"), { name: "x" })).toThrow(/name belongs to limits in one line/);
+    expect(() => rateLimit(limit("1/s").by("ip"), { name: "x" })).toThrow(/name applies to one-line limits only/);
   });
 
   it("answers without its counters as the policy says: passes, or UNAVAILABLE and never RESOURCE_EXHAUSTED", async () => {

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createRequire } from "node:module";
 import { createAdaptorServer, getRequestListener, upgradeWebSocket } from "@hono/node-server";
-import { rateLimit, rateLimitOf, type Sent } from "@sluice/middleware/hono";
+import { findTicket, rateLimit, type Sent } from "@sluice/middleware/hono";
 import { type Context, Hono } from "hono";
 import { cors } from "hono/cors";
 import { HTTPException } from "hono/http-exception";
@@ -29,7 +29,7 @@ function addRoutes(app: Hono): Hono {
   app.get("/stream", () => new Response(thousandAtATime(3)));
   app.get("/endless", () => new Response(thousandAtATime(1, { ends: false })));
   app.get("/charged", async (c) => {
-    const ticket = rateLimitOf(c)!;
+    const ticket = findTicket(c)!;
     await ticket.charge(5);
     return c.text(String(ticket.decision.remaining));
   });

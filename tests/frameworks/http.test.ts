@@ -12,7 +12,7 @@ import {
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import type { AskedLimiter } from "@sluice/middleware";
-import { type Limits, type RateLimitOptions, rateLimit, rateLimitOf, type Sent } from "@sluice/middleware/http";
+import { findTicket, type Limits, type RateLimitOptions, rateLimit, type Sent } from "@sluice/middleware/http";
 import { type Limiter, limit } from "sluice";
 import { afterEach, describe, expect, it } from "vitest";
 import type { RunningApp } from "./framework-under-test.ts";
@@ -34,7 +34,7 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
     }
     response.end();
   } else if (path === "/charged") {
-    const ticket = rateLimitOf(request)!;
+    const ticket = findTicket(request)!;
     await ticket.charge(5);
     response.end(String(ticket.decision.remaining));
   } else {

@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { PassThrough, Readable } from "node:stream";
 import Router from "@koa/router";
-import { type Limits, type RateLimitOptions, rateLimit, rateLimitOf, type Sent } from "@sluice/middleware/koa";
+import { findTicket, type Limits, type RateLimitOptions, rateLimit, type Sent } from "@sluice/middleware/koa";
 import Koa, { type Context } from "koa";
 import manifest from "koa/package.json" with { type: "json" };
 import { limit } from "sluice";
@@ -29,7 +29,7 @@ async function handle(ctx: Context): Promise<void> {
   else if (path === "/echo") ctx.body = ctx.req;
   else if (path === "/stream") ctx.body = Readable.from(["x", "x", "x"].map((x) => x.repeat(1000)));
   else if (path === "/charged") {
-    const ticket = rateLimitOf(ctx)!;
+    const ticket = findTicket(ctx)!;
     await ticket.charge(5);
     ctx.body = String(ticket.decision.remaining);
   }

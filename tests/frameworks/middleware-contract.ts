@@ -433,7 +433,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       await expect(start("ten per second")).rejects.toThrow(/windows/);
       await expect(start("1/s", { trustedProxies: ["10.0.0.0/33"] })).rejects.toThrow(/10\.0\.0\.0\/33/);
       await expect(start("1/s", { trustedProxies: -1 })).rejects.toThrow(/trustedProxies/);
-      await expect(start(limit("1/s").by("ip"), { name: "x" })).rejects.toThrow(/name belongs to limits in one line/);
+      await expect(start(limit("1/s").by("ip"), { name: "x" })).rejects.toThrow(/name applies to one-line limits only/);
       // What no compiler would let pass.
       const wrong = {
         ip: "192.0.2.1",

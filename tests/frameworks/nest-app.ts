@@ -17,7 +17,7 @@ import {
   type Type,
 } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
-import { type NestRequest, rateLimitOf } from "@sluice/middleware/nest";
+import { findTicket, type NestRequest } from "@sluice/middleware/nest";
 import { inject } from "vitest";
 import type { RunningApp } from "./framework-under-test.ts";
 
@@ -59,7 +59,7 @@ class Routes {
   }
 
   async charged(request: NestRequest): Promise<string> {
-    const ticket = rateLimitOf(request)!;
+    const ticket = findTicket(request)!;
     await ticket.charge(5);
     return String(ticket.decision.remaining);
   }

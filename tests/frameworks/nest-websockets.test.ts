@@ -4,11 +4,11 @@ import nest from "@nestjs/core/package.json" with { type: "json" };
 import { WsAdapter } from "@nestjs/platform-ws";
 import { SubscribeMessage, WebSocketGateway, WsException } from "@nestjs/websockets";
 import {
+  findTicket,
   RateLimit,
   RateLimitGuard,
   RateLimitModule,
   type RateLimitModuleOptions,
-  rateLimitOf,
 } from "@sluice/middleware/nest";
 import { limit } from "sluice";
 import { afterEach, describe, expect, it } from "vitest";
@@ -34,11 +34,11 @@ Catch(WsException)(SendsErrors);
 function createGateway(): { new (): { greet(client: WebSocket): Message; part(client: WebSocket): Promise<Message> } } {
   class Gateway {
     greet(client: WebSocket): Message {
-      return { event: "greeted", data: rateLimitOf(client)?.decision.remaining };
+      return { event: "greeted", data: findTicket(client)?.decision.remaining };
     }
     async part(client: WebSocket): Promise<Message> {
-      await rateLimitOf(client)?.charge(5);
-      return { event: "parted", data: rateLimitOf(client)?.decision.remaining };
+      await findTicket(client)?.charge(5);
+      return { event: "parted", data: findTicket(client)?.decision.remaining };
     }
   }
   WebSocketGateway()(Gateway);

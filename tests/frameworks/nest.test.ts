@@ -231,8 +231,8 @@ describe(`Nest ${nest.version}: decorators`, () => {
   it("say at once what is wrong with them", () => {
     expect(() => RateLimit("ten per second")).toThrow(/windows/);
     expect(() => RateLimit({ limits: "1/s", trustedProxies: -1 })).toThrow(/trustedProxies/);
-    expect(() => RateLimit({ name: "x" })).toThrow(/name belongs to limits in one line/);
-    expect(() => RateLimit(limit("1/s").by("ip"), { blockFor: "1m" })).toThrow(/blockFor belongs to/);
+    expect(() => RateLimit({ name: "x" })).toThrow(/name applies to one-line limits only/);
+    expect(() => RateLimit(limit("1/s").by("ip"), { blockFor: "1m" })).toThrow(/blockFor applies to/);
   });
 });
 

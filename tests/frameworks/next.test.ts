@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createRequire } from "node:module";
-import { type NextRateLimitOptions, rateLimit, rateLimitOf, rateLimitProxy, type Sent } from "@sluice/middleware/next";
+import { findTicket, type NextRateLimitOptions, rateLimit, rateLimitProxy, type Sent } from "@sluice/middleware/next";
 import manifest from "next/package.json" with { type: "json" };
 import { limit } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -135,9 +135,9 @@ describe(`Next ${version}: route handlers`, () => {
 describe(`Next ${version}: whose address`, () => {
   it("has to be found by somebody: it is told at set-up what is missing", () => {
     for (const set of [rateLimit, rateLimitProxy]) {
-      expect(() => set("1/s")).toThrow(/ip must be given, or .*trustedProxies/);
-      expect(() => set("1/s", { trustedProxies: 0 })).toThrow(/ip must be given/);
-      expect(() => set("1/s", { trustedProxies: ["10.0.0.0/8"] })).toThrow(/ip must be given/);
+      expect(() => set("1/s")).toThrow(/ip is required, or .*trustedProxies/);
+      expect(() => set("1/s", { trustedProxies: 0 })).toThrow(/ip is required/);
+      expect(() => set("1/s", { trustedProxies: ["10.0.0.0/8"] })).toThrow(/ip is required/);
       expect(() => set("1/s", { trustedProxies: 1 })).not.toThrow();
       expect(() => set("1/s", { ip: () => undefined })).not.toThrow();
       expect(() => set(limit("1/s").by("user"))).not.toThrow();
@@ -208,7 +208,7 @@ describe(`Next ${version}: proxy.ts`, () => {
       proxy: (request, event) => {
         event.waitUntil(Promise.resolve());
         const { pathname } = request.nextUrl;
-        seen.push([pathname, rateLimitOf(request)?.decision.remaining]);
+        seen.push([pathname, findTicket(request)?.decision.remaining]);
         if (pathname === "/old") return Response.redirect(new URL("/hello", request.url), 308);
         if (pathname === "/other") return NextResponse.rewrite(new URL("/hello", request.url));
         if (pathname === "/own") return Promise.resolve(NextResponse.json({ own: true }, { status: 401 }));
@@ -257,7 +257,7 @@ describe(`Next ${version}: proxy.ts`, () => {
 
   it("does not pretend to see answers", () => {
     expect(() => rateLimitProxy("1/s", { trustedProxies: 1, charge: () => 1 } as NextRateLimitOptions)).toThrow(
-      /charge belongs to route handlers/,
+      /charge works in route handlers only/,
     );
     const nothing = { trustedProxies: 1, charge: undefined } as NextRateLimitOptions;
     expect(() => rateLimitProxy("1/s", nothing)).not.toThrow();

@@ -51,7 +51,7 @@ describe("an outage, in an app that fails open", () => {
     expect(errors).toHaveLength(1);
     expect(errors[0]![1]).toBe(first);
     expect(errors[0]![0]).toBeInstanceOf(StoreUnavailable);
-    expect(String(errors[0]![0])).toMatch(/counters cannot be asked .*; requests pass without being counted$/);
+    expect(String(errors[0]![0])).toMatch(/counters are unavailable .*; requests pass without being counted$/);
     expect(codes).toEqual([]);
     await counters.close();
   });

@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import {
+  findRefusal,
+  findTicket,
   type Limits,
   type ProcedureAnswer,
   type ProcedureCall,
   rateLimit,
-  rateLimitOf,
-  refusalOf,
   type Ticket,
   type TrpcRateLimitOptions,
 } from "@sluice/middleware/trpc";
@@ -44,7 +44,7 @@ interface Context {
 
 const t = initTRPC.context<Context>().create({
   errorFormatter: ({ shape, error }) => {
-    const refusal = refusalOf(error);
+    const refusal = findRefusal(error);
     return {
       ...shape,
       data: { ...shape.data, refusal: refusal?.problem, retryAfterMs: refusal?.retryAfterMs },
@@ -63,7 +63,7 @@ function createRouter(limits: Limits, options?: TrpcRateLimitOptions<Context>) {
       throw new TRPCError({ code: "NOT_FOUND" });
     }),
     charged: limited.query(async ({ ctx }) => {
-      expect(rateLimitOf(ctx)).toBe(ctx.rateLimit);
+      expect(findTicket(ctx)).toBe(ctx.rateLimit);
       await ctx.rateLimit!.charge(5);
       return ctx.rateLimit!.decision.remaining;
     }),
@@ -164,10 +164,10 @@ describe(`tRPC ${version}: refusing`, () => {
     const caller = createRouter("0/h", { ip: () => "192.0.2.1" }).createCaller({});
     const error = await caller.hello().catch((one: unknown) => one as TRPCError);
     expect(error).toBeInstanceOf(TRPCError);
-    const refusal = refusalOf(error as TRPCError)!;
+    const refusal = findRefusal(error as TRPCError)!;
     expect(refusal).toMatchObject({ message: (error as TRPCError).message, retryAfterMs: undefined });
     expect(refusal.decision).toMatchObject({ allowed: false, reason: "never_fits" });
-    expect(refusalOf(new TRPCError({ code: refusedCode }))).toBeUndefined();
+    expect(findRefusal(new TRPCError({ code: refusedCode }))).toBeUndefined();
   });
 
   it("answers in the app's own words where it has some", async () => {

@@ -1,5 +1,5 @@
 // Types alone: what tRPC 10 infers around our middleware. What tRPC 11 infers, tests/frameworks/trpc.test.ts relies on.
-import { rateLimit, rateLimitOf, type Ticket } from "@sluice/middleware/trpc";
+import { findTicket, rateLimit, type Ticket } from "@sluice/middleware/trpc";
 import { initTRPC } from "@trpc/server";
 
 interface Context {
@@ -25,7 +25,7 @@ t.procedure.use(
 /** Input, output and context are what they are without it. */
 export const router = t.router({
   length: limited.input(text).query(({ ctx, input }): number => ctx.user.length + ctx.team + input.length),
-  left: limited.mutation(({ ctx }) => ctx.rateLimit?.decision.remaining ?? rateLimitOf(ctx)?.decision.remaining),
+  left: limited.mutation(({ ctx }) => ctx.rateLimit?.decision.remaining ?? findTicket(ctx)?.decision.remaining),
   late: t.procedure
     .input(text)
     .use(t.middleware(rateLimit("1/s", { charge: (_call, { status }) => status })))

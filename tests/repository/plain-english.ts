@@ -12,6 +12,7 @@ export const guarded: readonly string[] = [
   "packages/*/README.md",
   "packages/*/AGENTS.md",
   "examples/*/README.md",
+  "packages/middleware/src/**/*.ts",
 ];
 
 /** Guarded pages that are still to be rewritten. The list only shrinks: a page that has become plain must leave it. */

@@ -1,19 +1,19 @@
 import type { Ticket } from "./ticket.ts";
 
-const ticketOf = Symbol.for("sluice.ticket");
+const ticketKey = Symbol.for("sluice.ticket");
 
 interface Carrier {
-  [ticketOf]?: Ticket;
+  [ticketKey]?: Ticket;
 }
 
 export function attachTicket(request: object, ticket: Ticket): void {
-  (request as Carrier)[ticketOf] = ticket;
+  (request as Carrier)[ticketKey] = ticket;
 }
 
 /**
- * The ticket of a request that a limit let in: its decision, and how to charge more or give it back. With several limits
- * behind one another it is that of the last. Undefined where none was asked.
+ * The ticket of a request that a limit let in: its decision, and how to charge more or give it back. If several limits
+ * were checked in turn, it is the last one's. Undefined if no limit was checked.
  */
-export function rateLimitOf(request: object): Ticket | undefined {
-  return (request as Carrier)[ticketOf];
+export function findTicket(request: object): Ticket | undefined {
+  return (request as Carrier)[ticketKey];
 }

@@ -36,21 +36,25 @@ describe.each(adapters)("nonsense given to %s", (_, rateLimit) => {
     expect(() => rateLimit(limits, options)).toThrow(SluiceError);
   };
 
-  it("is refused where the limits are none, with the right call", () => {
-    refused({ windowMs: 900_000, limit: 100 }, undefined, /^the limits are written as text: rateLimit\("100\/15m"\)/);
+  it("is refused if the limits are not limits, with the right call", () => {
+    refused({ windowMs: 900_000, limit: 100 }, undefined, /^the limits must be a string: rateLimit\("100\/15m"\)/);
     refused({ windowMs: 60_000, max: 5 }, undefined, /"5\/1m".*@sluice\/middleware\/express-rate-limit/);
     refused({ max: 100, timeWindow: "1 minute" }, undefined, /rateLimit\("100\/15m"\)/);
-    refused(limit("2/m"), undefined, /^the limits do not say whom they count; add by, .*limit\("100\/m"\)\.by\("ip"\)/);
+    refused(
+      limit("2/m"),
+      undefined,
+      /^the limits do not say what they count by; add by, .*limit\("100\/m"\)\.by\("ip"\)/,
+    );
     refused("10/x", undefined, /windows: /);
-    refused(undefined, undefined, /^the limits must be a text such as 100\/m, .* but are missing/);
-    refused(100, undefined, /^the limits must be a text such as 100\/m/);
+    refused(undefined, undefined, /^the limits must be a string such as "100\/m", .* but are missing/);
+    refused(100, undefined, /^the limits must be a string such as "100\/m"/);
     refused({}, undefined, /^the limits are empty/);
     refused({ policis: {} }, undefined, /^policis is not an option of createLimiter; did you mean policies\?/);
-    refused({ check: () => true }, undefined, /^the limits must be a limiter.* charge is not a function/);
+    refused({ check: () => true }, undefined, /^the limits must be a limiter.* has no method charge/);
     refused({ limiter: "api" }, undefined, /^the limits must be a limiter/);
   });
 
-  it("is refused where options do not exist, with the one that was meant", () => {
+  it("is refused if options do not exist, with the one that was meant", () => {
     refused("1/s", { dimension: {} }, /^dimension is not an option of rateLimit; did you mean dimensions\?$/);
     refused("1/s", { windowMs: 1000 }, /^windowMs is not an option .* the limits come first, as text/);
     refused("1/s", { keyGenerator: ip }, /^keyGenerator is not an option .* dimensions: \{ user: /);
@@ -95,15 +99,15 @@ describe("options that only one adapter has", () => {
 
   it("refuses what Nest's decorator and its async module do not take", async () => {
     const decorate = RateLimit as Unchecked;
-    expect(() => decorate(limit("5/m"))).toThrow(/do not say whom they count/);
+    expect(() => decorate(limit("5/m"))).toThrow(/do not say what they count by/);
     expect(() => decorate({ ttl: 60_000, limit: 5 })).toThrow(/^ttl is not an option/);
-    expect(() => decorate(undefined)).toThrow(/^the limits must be a text/);
+    expect(() => decorate(undefined)).toThrow(/^the limits must be a string/);
     const forRootAsync = RateLimitModule.forRootAsync as (options: object) => never;
     expect(() => forRootAsync({ useClass: class {} })).toThrow(/useFactory: \(\) => \(\{ limits: "100\/m" \}\)/);
-    expect(() => forRootAsync({})).toThrow(/^useFactory must be given/);
+    expect(() => forRootAsync({})).toThrow(/^useFactory is required/);
   });
 
-  it("says how a plugin of Fastify and middleware are used, where they were not called", () => {
+  it("says how to use a Fastify plugin and middleware that were not called", () => {
     expect(() => (fastify as Unchecked)({ addHook: ip })).toThrow(/app\.register\(rateLimit\("100\/m"\)\)/);
     expect(() => (express as Unchecked)(new Request("https://example.com"))).toThrow(/class Request; .*app\.use\(/);
   });

@@ -12,7 +12,7 @@ import {
 import type { RateLimitOptions } from "./rate-limit-options.ts";
 
 const forms: OptionForms<RateLimitOptions<unknown, unknown>> = {
-  // Limits in one line check theirs.
+  // Checked when the one-line limit is created.
   name: aText,
   counters: undefined,
   algorithm: oneOf(algorithms),
@@ -23,7 +23,7 @@ const forms: OptionForms<RateLimitOptions<unknown, unknown>> = {
   skip: aFunction,
   charge: aFunction,
   giveBack: aFunction,
-  trustedProxies: { holds: isProxies, wanted: "a list of addresses of proxies, or their number" },
+  trustedProxies: { holds: isProxies, wanted: "a list of proxy addresses, or the number of proxies" },
   proxyHeader: oneOf(["x-forwarded-for", "forwarded"]),
   ip: aFunction,
   endpoint: { holds: isEndpoint, wanted: "route, path or a function" },
@@ -39,9 +39,9 @@ const forms: OptionForms<RateLimitOptions<unknown, unknown>> = {
 const inLimits = 'the limits come first, as text: rateLimit("100/15m")';
 const inGiveBack = "write giveBack: (request, { status }) => …";
 const inRefuse = "write refuse: (problem) => ({ status, body })";
-const inHeaders = 'write headers: ["legacy"] or ["draft6"]; [] sends none but Retry-After';
+const inHeaders = 'write headers: ["legacy"] or ["draft6"]; [] sends only Retry-After';
 
-/** What the libraries that Sluice replaces call it. */
+/** Option names of the libraries that Sluice replaces, and what to write here. */
 const foreign = {
   windowMs: inLimits,
   limit: inLimits,
@@ -51,16 +51,16 @@ const foreign = {
   points: inLimits,
   duration: inLimits,
   limits: inLimits,
-  by: 'write limit("100/m").by("user") in place of the text',
-  keyGenerator: 'write dimensions: { user: (request) => … } and count by it, as in limit("100/m").by("user")',
+  by: 'write limit("100/m").by("user") instead of the text',
+  keyGenerator: 'write dimensions: { user: (request) => … } and count by it: limit("100/m").by("user")',
   handler: inRefuse,
   message: inRefuse,
   statusCode: inRefuse,
   errorResponseBuilder: inRefuse,
   standardHeaders: inHeaders,
   legacyHeaders: inHeaders,
-  store: "counters is where counters live: counters: redis(url)",
-  redis: "write counters: redis(url), with redis of @sluice/redis",
+  store: "write counters: redis(url)",
+  redis: "write counters: redis(url), with redis from @sluice/redis",
   skipSuccessfulRequests: inGiveBack,
   skipFailedRequests: inGiveBack,
   passOnStoreError: 'write onFailure: "open" or "closed"',
@@ -69,15 +69,15 @@ const foreign = {
   trustProxy: "write trustedProxies: 1, or their addresses",
 };
 
-/** Further options of an adapter, by their names. */
+/** An adapter's additional options, by name. */
 export type OwnForms = Readonly<Record<string, OptionForm>>;
 
 /**
- * Refuses options that mean nothing, naming each. Apps in plain JavaScript have no compiler to tell them, and every client
- * would be answered wrongly for it.
+ * Refuses unknown or wrong options, naming each. Apps in plain JavaScript have no compiler to catch them, and every
+ * client would get wrong answers.
  */
 export function checkOptions<Request, Answer>(options: RateLimitOptions<Request, Answer>, own: OwnForms = {}): void {
-  // What a request is, only the app knows; no form depends on it.
+  // Only the app knows the type of its requests; no form depends on it.
   checkForms(
     options as RateLimitOptions<unknown, unknown>,
     { ...forms, ...own },
@@ -95,7 +95,7 @@ export function checkOptions<Request, Answer>(options: RateLimitOptions<Request,
   if (problems.length > 0) throw optionsError("invalid_policies", problems);
 }
 
-/** Options of an adapter that has further ones, of these forms; `createGate` knows only those that all have. */
+/** Checks the options of an adapter that has additional ones; `createGate` knows only the options all adapters share. */
 export function checkedOptions<Options extends object>(options: Options, own: OwnForms): Options {
   checkOptions(options, own);
   return options;

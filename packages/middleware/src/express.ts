@@ -3,17 +3,17 @@ import { createGate, type Gate, type RequestReader, type Verdict } from "./gate.
 import type { Limits } from "./limits.ts";
 import { admitNodeRequest } from "./node/admit-node-request.ts";
 import type { RateLimitOptions } from "./rate-limit-options.ts";
-import { warnOfTrust } from "./warn-of-trust.ts";
+import { warnAboutTrustedProxies } from "./warn-about-trusted-proxies.ts";
 
-export { rateLimitOf } from "./attach-ticket.ts";
+export { findTicket } from "./attach-ticket.ts";
 export type { Limits } from "./limits.ts";
 export type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 export type { Ticket } from "./ticket.ts";
 
 /**
  * Middleware for Express 4 and 5: `app.use(rateLimit("100/m"))`, or before a single route. The client's address is Express's
- * own (`trust proxy`), unless `trustedProxies` or `ip` say otherwise; the endpoint is the route's pattern where the middleware
- * stands at a route, else the path.
+ * own (`trust proxy`), unless `trustedProxies` or `ip` is given. The endpoint is the route's pattern if the middleware is
+ * attached to a route, else the path.
  */
 export function rateLimit(limits: Limits, options: RateLimitOptions<Request> = {}): RequestHandler {
   const gate: Gate<Request> = createGate(reader, limits, options);
@@ -48,7 +48,7 @@ const reader: RequestReader<Request> = {
   },
   peer: (request) => request.socket.remoteAddress,
   ip: (request) => {
-    if (request.app.get("trust proxy") === true) warnOfTrust("Express", "trust proxy");
+    if (request.app.get("trust proxy") === true) warnAboutTrustedProxies("Express", "trust proxy");
     return request.ip;
   },
   header: (request, name) => request.headers[name],

@@ -8,18 +8,18 @@ import type { Limits } from "./limits.ts";
 import { watchResponse } from "./node/watch-response.ts";
 import type { RateLimitOptions } from "./rate-limit-options.ts";
 
-export { rateLimitOf } from "./attach-ticket.ts";
+export { findTicket } from "./attach-ticket.ts";
 export type { RouteLimits } from "./fastify/route-gates.ts";
 export type { Limits } from "./limits.ts";
 export type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 export type { Ticket } from "./ticket.ts";
 
 /**
- * A plugin for Fastify 5: `app.register(rateLimit("100/m"))`. It limits every route of the instance it is registered on, and
- * what is not found there. `config: { rateLimit: "5/m" }` gives a route other limits instead, counted apart from all others,
- * and `config: { rateLimit: false }` none.
+ * A plugin for Fastify 5: `app.register(rateLimit("100/m"))`. It limits every route of the instance it is registered on,
+ * and requests that match no route. `config: { rateLimit: "5/m" }` gives a route different limits, counted separately;
+ * `config: { rateLimit: false }` gives it none.
  *
- * The client's address is Fastify's own (`trustProxy`), unless `trustedProxies` or `ip` say otherwise; the endpoint is the
+ * The client's address is Fastify's own (`trustProxy`), unless `trustedProxies` or `ip` is given. The endpoint is the
  * route's pattern, else the path.
  */
 export function rateLimit(limits: Limits, options: RateLimitOptions<FastifyRequest> = {}): FastifyPluginCallback {
@@ -27,7 +27,7 @@ export function rateLimit(limits: Limits, options: RateLimitOptions<FastifyReque
   const gate: Gate<FastifyRequest> = createGate(createFastifyReader(), limits, options);
   const ofRoutes = new RouteGates(options);
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // Wherever a route is known early enough, its limits are refused where they are written.
+    // If a route is known early enough, bad limits are refused where they are written.
     app.addHook("onRoute", ({ method, url, config }) => {
       const own = (config as Partial<RouteConfig> | undefined)?.rateLimit;
       if (own !== undefined && own !== false) ofRoutes.create({ method, url }, own);
@@ -40,14 +40,14 @@ export function rateLimit(limits: Limits, options: RateLimitOptions<FastifyReque
     });
     done();
   };
-  // Fastify keeps hooks to the plugin that adds them, unless it is marked so.
+  // Fastify scopes hooks to the plugin that adds them, unless the plugin is marked like this.
   return Object.assign(plugin, {
     [Symbol.for("skip-override")]: true,
     [Symbol.for("fastify.display-name")]: "@sluice/middleware",
   });
 }
 
-/** `app.register(rateLimit)` hands in the app itself, and `app.register(rateLimit, options)` what other plugins take. */
+/** `app.register(rateLimit)` passes the app itself as limits, and `app.register(rateLimit, options)` the plugin options. */
 function refuseInstance(limits: unknown): void {
   if (typeof limits !== "object" || limits === null || !("addHook" in limits)) return;
   const message = 'must be given when the plugin is registered: app.register(rateLimit("100/m"))';
@@ -81,20 +81,20 @@ function carryOut(
   try {
     if (!admit(gate, request, reply, verdict)) return;
   } catch (error) {
-    // Such as a status that the app chose and that there is not.
+    // For example, the app chose a status that does not exist.
     done(error as Error);
     return;
   }
   done();
 }
 
-/** Whether the request may go on. Where it may not, it has been answered. */
+/** Whether the request may go on. If not, it has been answered. */
 function admit(gate: Gate<FastifyRequest>, request: FastifyRequest, reply: FastifyReply, verdict: Verdict): boolean {
   if (verdict.kind === "skipped") return true;
   const { headers } = verdict;
   for (const name in headers) reply.header(name, headers[name]);
   if (verdict.kind === "refused") {
-    // As bytes, because Fastify adds a charset to the type of texts that are JSON.
+    // As bytes, because Fastify adds a charset to the content type of JSON strings.
     reply.code(verdict.status).send(Buffer.from(verdict.body));
     return false;
   }

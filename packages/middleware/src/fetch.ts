@@ -2,7 +2,7 @@ import { SluiceError } from "sluice";
 import { aFunction } from "sluice/store";
 import { attachTicket } from "./attach-ticket.ts";
 import { checkedOptions } from "./check-options.ts";
-import { pathOfUrl } from "./fetch/path-of-url.ts";
+import { pathFromUrl } from "./fetch/path-from-url.ts";
 import { watchAnswer } from "./fetch/watch-answer.ts";
 import { withHeaders } from "./fetch/with-headers.ts";
 import { createGate, type Gate, type Passed, type Refused, type Verdict } from "./gate.ts";
@@ -10,20 +10,20 @@ import { isPromiseLike } from "./is-promise-like.ts";
 import type { Limits } from "./limits.ts";
 import type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 
-export { rateLimitOf } from "./attach-ticket.ts";
+export { findTicket } from "./attach-ticket.ts";
 export type { Limits } from "./limits.ts";
 export type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 export type { Ticket } from "./ticket.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: what a runtime hands over beside the request is between it and the app.
+// biome-ignore lint/suspicious/noExplicitAny: what a runtime passes after the request is between it and the app.
 type Rest = any[];
 
-/** `rest` is what the runtime hands over beside the request: Bun's server, Deno's info, the environment of a Worker. */
+/** `rest` are the runtime's arguments after the request: Bun's server, Deno's info, a Worker's environment. */
 export interface FetchOptions extends Omit<RateLimitOptions<Request>, "ip"> {
   /** The client's address: on Cloudflare `(request) => request.headers.get("cf-connecting-ip") ?? undefined`. */
   readonly ip?: ((request: Request, ...rest: Rest) => string | undefined) | undefined;
   /**
-   * The address at the other end of the connection, where the runtime tells it: `(request, server) =>
+   * The address at the other end of the connection, if the runtime knows it: `(request, server) =>
    * server.requestIP(request)?.address` in Bun, `(_request, info) => info.remoteAddr.hostname` in Deno. It is the client's,
    * unless it is one of the `trustedProxies`.
    */
@@ -33,37 +33,37 @@ export interface FetchOptions extends Omit<RateLimitOptions<Request>, "ip"> {
    * `(settled, _request, _env, context) => context.waitUntil(settled)`.
    */
   readonly waitUntil?: ((settled: Promise<void>, request: Request, ...rest: Rest) => void) | undefined;
-  /** The status that the runtime makes of what a handler throws, for charging by it. Absent: 500, whatever it is. */
-  readonly statusOfThrown?: ((thrown: unknown) => number) | undefined;
+  /** The status the runtime sends for an error that a handler throws, to charge by it. Default: 500 for every error. */
+  readonly statusFromThrown?: ((thrown: unknown) => number) | undefined;
 }
 
-/** What a handler may answer with. Bun's answer with nothing after an upgrade. */
+/** A handler's answer. Bun's handlers return nothing after an upgrade. */
 type Answer = Response | undefined;
 
-/** Puts limits before a handler, which gets the same arguments as ever. */
+/** Puts limits before a handler, which gets the same arguments as without them. */
 export type Guard = <Arguments extends readonly [request: Request, ...rest: Rest], Answered extends Answer>(
   handler: (...args: Arguments) => Answered | Promise<Answered>,
 ) => (...args: [...Arguments, ...Rest]) => Answered | Response | Promise<Answered | Response>;
 
 /**
- * For functions from a `Request` to a `Response`, as Bun, Deno, Workers and many frameworks have them:
- * `Bun.serve({ fetch: rateLimit("100/m", { peer })(handler) })`. The Fetch API does not tell who asks, so limits by the
- * client's address need `ip`, `peer` or the number of `trustedProxies`; without one of them they are refused here. An error
- * that the handler throws passes through, and what the runtime makes of it has no header fields of ours.
+ * For functions from a `Request` to a `Response`, as in Bun, Deno, Workers and many frameworks:
+ * `Bun.serve({ fetch: rateLimit("100/m", { peer })(handler) })`. The Fetch API does not expose the client's address, so
+ * limits by address need `ip`, `peer` or the number of `trustedProxies`; without one of them they are refused here. An
+ * error that the handler throws passes through, and the runtime's answer to it carries no rate limit headers.
  */
 export function rateLimit(limits: Limits, options: FetchOptions = {}): Guard {
-  const { ip, peer, waitUntil, statusOfThrown, ...gateOptions } = checkedOptions(options, ownForms);
+  const { ip, peer, waitUntil, statusFromThrown, ...gateOptions } = checkedOptions(options, ownForms);
   const rests = new WeakMap<Request, Rest>();
   const withRest = (find: (request: Request, ...rest: Rest) => string | undefined) => (request: Request) =>
     find(request, ...rests.get(request)!);
-  const peerOf = peer === undefined ? () => undefined : withRest(peer);
+  const readPeer = peer === undefined ? () => undefined : withRest(peer);
   const gate: Gate<Request> = createGate<Request>(
     {
       method: (request) => request.method,
-      path: (request) => pathOfUrl(request.url),
+      path: (request) => pathFromUrl(request.url),
       route: () => undefined,
-      peer: peerOf,
-      ip: peerOf,
+      peer: readPeer,
+      ip: readPeer,
       header: (request, name) => request.headers.get(name) ?? undefined,
     },
     limits,
@@ -76,20 +76,20 @@ export function rateLimit(limits: Limits, options: FetchOptions = {}): Guard {
     (...args) => {
       const [request, ...rest] = args;
       if (needsRest) rests.set(request, rest);
-      // TypeScript does not see that a handler gets at least its own arguments.
+      // TypeScript cannot infer that a handler gets at least its own arguments.
       const handle = handler as (...args: Rest) => ReturnType<typeof handler>;
       const carryOut = (verdict: Verdict) => {
         if (verdict.kind === "refused") return renderRefusal(request, verdict);
         if (verdict.kind === "skipped") return handle(...args);
         const keepAwake = (settled: Promise<void>) => waitUntil?.(settled, request, ...rest);
-        return passOn(gate, request, verdict, () => handle(...args), keepAwake, statusOfThrown);
+        return passOn(gate, request, verdict, () => handle(...args), keepAwake, statusFromThrown);
       };
       const verdict = gate.decide(request);
       return verdict instanceof Promise ? verdict.then(carryOut) : carryOut(verdict);
     };
 }
 
-const ownForms = { peer: aFunction, waitUntil: aFunction, statusOfThrown: aFunction };
+const ownForms = { peer: aFunction, waitUntil: aFunction, statusFromThrown: aFunction };
 
 function passOn<Answered extends Answer>(
   gate: Gate<Request>,
@@ -97,7 +97,7 @@ function passOn<Answered extends Answer>(
   { headers, ticket }: Passed,
   handle: () => Answered | Promise<Answered>,
   keepAwake: (settled: Promise<void>) => void,
-  statusOfThrown: (thrown: unknown) => number = () => 500,
+  statusFromThrown: (thrown: unknown) => number = () => 500,
 ): Answered | Response | Promise<Answered | Response> {
   if (ticket !== undefined) attachTicket(request, ticket);
   let settle: ((sent: Sent) => void) | undefined;
@@ -108,7 +108,7 @@ function passOn<Answered extends Answer>(
     keepAwake(settled);
   }
   const failed = (error: unknown): never => {
-    settle?.({ status: statusOfThrown(error), bytes: 0 });
+    settle?.({ status: statusFromThrown(error), bytes: 0 });
     throw error;
   };
   const answered = (answer: Answered): Answered | Response => {
@@ -125,7 +125,7 @@ function passOn<Answered extends Answer>(
   } catch (error) {
     return failed(error);
   }
-  // Handlers may come from another realm, with promises of its own.
+  // Handlers may come from another realm, whose promises are not instances of this one's.
   return isPromiseLike(answer) ? Promise.resolve(answer).then(answered, failed) : answered(answer);
 }
 
@@ -138,7 +138,7 @@ function refuseWithoutAddress({ asksForAddress }: Gate<Request>, { ip, peer, tru
     ip !== undefined || peer !== undefined || (typeof trustedProxies === "number" && trustedProxies > 0);
   if (findsAddress || asksForAddress !== true) return;
   const message =
-    "must be given, or `peer`, or the number of `trustedProxies`: these limits count by the client's address, which the " +
-    "Fetch API does not tell";
+    "is required, or `peer`, or the number of `trustedProxies`: these limits count by the client's address, which the " +
+    "Fetch API does not expose";
   throw new SluiceError("invalid_policies", `ip ${message}`, [{ path: ["ip"], message }]);
 }

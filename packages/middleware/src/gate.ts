@@ -15,40 +15,40 @@ import { OutageWatch } from "./outage-watch.ts";
 import type { DimensionValue, RateLimitOptions, Sent } from "./rate-limit-options.ts";
 import { badRequestBody, problemType, type RefusalBody } from "./refusal.ts";
 import { reportError } from "./report-error.ts";
-import { asksForAddress, everything, needsOf, type RequestNeeds } from "./request-needs.ts";
+import { asksForAddress, everything, type RequestNeeds, requestNeeds } from "./request-needs.ts";
 import { AdmittedRequest, type Ticket } from "./ticket.ts";
-import { warnOfProcess } from "./warn-of-process.ts";
+import { warnOncePerMinute } from "./warn-once-per-minute.ts";
 
 /** How an adapter reads its requests. */
 export interface RequestReader<Request> extends AddressReader<Request> {
   method(request: Request): string | undefined;
   /** The path as it was sent, with or without its query. */
   path(request: Request): string | undefined;
-  /** The pattern of the route, where the framework has found one by now: `/orders/:id`. */
+  /** The pattern of the route, if the framework has matched one already: `/orders/:id`. */
   route(request: Request): string | undefined;
 }
 
-/** Nobody was asked. */
+/** No limit was checked. */
 export interface Skipped {
   readonly kind: "skipped";
 }
 
 export interface Passed {
   readonly kind: "passed";
-  /** By names in lower case. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Undefined where the limiter broke, and the request passed without a decision. */
+  /** Undefined if the limiter failed and the request passed without a decision. */
   readonly ticket: Ticket | undefined;
 }
 
 export interface Refused {
   readonly kind: "refused";
   readonly status: number;
-  /** By names in lower case, `content-type` included. */
+  /** Names in lower case, `content-type` included. */
   readonly headers: Readonly<Record<string, string>>;
-  /** As it goes out. Empty where the status has no body. */
+  /** The text to send. Empty if the status allows no body. */
   readonly body: string;
-  /** What is wrong, whatever the app makes of it: for answers that are no HTTP. */
+  /** The problem, whatever body the app renders from it: for transports other than HTTP. */
   readonly problem: RefusalBody;
   /** Undefined for a bad request. */
   readonly decision: Decision | undefined;
@@ -56,16 +56,16 @@ export interface Refused {
 
 export type Verdict = Skipped | Passed | Refused;
 
-/** What an adapter does before a request is handled, and after its answer went out. */
+/** What an adapter calls before a request is handled, and after its answer was sent. */
 export interface Gate<Request, Answer = Sent> {
   /**
-   * Decides, at once where counters are in this process and the app's own functions answer at once. Throws (or rejects) only
-   * what the app's own functions threw, and mistakes in how the middleware was set up.
+   * Decides, synchronously if counters are in this process and the app's functions are synchronous. Throws (or rejects)
+   * only errors of the app's functions, and mistakes in how the middleware was set up.
    */
   decide(request: Request): Verdict | Promise<Verdict>;
-  /** Whether `settle` has anything to do, so that an adapter need not watch answers for nothing. */
+  /** Whether `settle` has anything to do. If not, adapters need not watch answers. */
   readonly settles: boolean;
-  /** Whether any policy counts by the client's address; undefined where the policies are not known here. */
+  /** Whether any policy counts by the client's address; undefined if the policies are not known here. */
   readonly asksForAddress: boolean | undefined;
   /** After the answer of a request that passed: charges, or gives back. Never rejects. */
   settle(request: Request, ticket: Ticket, sent: Answer): Promise<void>;
@@ -93,8 +93,8 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   readonly #findAddress: (request: Request) => string | undefined;
   readonly #random: () => number;
   readonly #outages: OutageWatch<Request>;
-  #asks: RequestNeeds;
-  #needsOf: AskedLimiter["snapshot"];
+  #requestNeeds: RequestNeeds;
+  #needsSnapshot: AskedLimiter["snapshot"];
 
   constructor(reader: RequestReader<Request>, limiter: AskedLimiter, options: RateLimitOptions<Request, Answer>) {
     this.#reader = reader;
@@ -105,8 +105,8 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     this.#random = options.random ?? Math.random;
     const { counters = limiter } = limiter;
     this.#outages = new OutageWatch(counters, limiter.counters?.reportsOutages === true, options.onError);
-    this.#asks = needsOf(limiter, options.domain);
-    this.#needsOf = limiter.snapshot;
+    this.#requestNeeds = requestNeeds(limiter, options.domain);
+    this.#needsSnapshot = limiter.snapshot;
     this.asksForAddress = asksForAddress(limiter, options.domain);
     this.settles = options.charge !== undefined || options.giveBack !== undefined;
   }
@@ -120,14 +120,14 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   }
 
   /**
-   * Node knows the address of who has hung up only where it was asked for before. Else whoever leaves while the app thinks
-   * would be counted with all who have no address.
+   * Node forgets a client's address when the client hangs up, unless it was read before. Without this, a client that leaves
+   * while the app decides would share a counter with all clients of unknown address.
    */
   #keepAddress(request: Request): void {
     try {
       this.#reader.peer(request);
     } catch {
-      // Thrown again where it is asked for in earnest.
+      // Thrown again when the address is needed.
     }
   }
 
@@ -136,13 +136,13 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     try {
       if (giveBack !== undefined && (await giveBack(request, sent))) await ticket.giveBack();
     } catch (error) {
-      this.#report(error, request, "what an answer cost could not be given back");
+      this.#report(error, request, "a request could not be given back");
     }
     try {
       const cost = await charge?.(request, sent);
       if (cost !== undefined && cost !== 0) await ticket.charge(cost);
     } catch (error) {
-      this.#report(error, request, "what an answer cost could not be charged");
+      this.#report(error, request, "an answer could not be charged");
     }
   }
 
@@ -162,13 +162,13 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     cost: number | undefined,
   ): Verdict | Promise<Verdict> {
     const { domain, policies, giveBack } = this.#options;
-    // What costs nothing is still told how it stands.
+    // A request that costs nothing still gets the rate limit headers.
     const preview = cost === 0 ? true : undefined;
     const receipt = giveBack === undefined ? undefined : true;
     const asked: CheckRequest = { dimensions, domain, policies, cost, preview, receipt };
     const limiter = this.#limiter;
     if (limiter.counters?.local !== true || limiter.checkSync === undefined) {
-      return this.#checkElsewhere(asked).then(
+      return this.#checkAsync(asked).then(
         (decision) => this.#verdict(request, asked, decision),
         (error: unknown) => this.#withoutDecision(request, asked, error),
       );
@@ -182,8 +182,8 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     return this.#verdict(request, asked, decision);
   }
 
-  /** A limiter that throws has failed like one that rejects. Promises of another kind become ours, which adapters know. */
-  #checkElsewhere(asked: CheckRequest): Promise<Decision> {
+  /** Turns a throw into a rejection, and promises of other libraries into native ones, which adapters test for. */
+  #checkAsync(asked: CheckRequest): Promise<Decision> {
     try {
       return Promise.resolve(this.#limiter.check(asked));
     } catch (error) {
@@ -193,7 +193,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
 
   #verdict(request: Request, asked: CheckRequest, decision: Decision): Verdict {
     const { headers: generations, onDecision } = this.#options;
-    if (onDecision !== undefined) this.#tellDecision(onDecision, decision, request);
+    if (onDecision !== undefined) this.#reportDecision(onDecision, decision, request);
     if (decision.degraded !== undefined) this.#outages.degraded(decision, request);
     else if (this.#outages.isOn && decision.limit !== undefined) this.#outages.counted();
     const headers = renderHeaders(decision, { generations, random: this.#random, lowerCase: true, brief: true });
@@ -203,20 +203,20 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     return this.#refused(request, renderProblemBody(decision), headers, decision);
   }
 
-  #tellDecision(
+  #reportDecision(
     onDecision: (decision: Decision, request: Request) => unknown,
     decision: Decision,
     request: Request,
   ): void {
-    const told = onDecision(decision, request);
-    if (!isPromiseLike(told)) return;
-    told.then(undefined, (error: unknown) => this.#report(error, request, "onDecision failed"));
+    const returned = onDecision(decision, request);
+    if (!isPromiseLike(returned)) return;
+    returned.then(undefined, (error: unknown) => this.#report(error, request, "onDecision failed"));
   }
 
   /**
-   * The limiter threw. An address with a port counts as the address, and what is none as not known; whatever else the caller
-   * sent is answered as a bad request; what the app got wrong is the app's error. And if the limiter itself broke, in a way
-   * its policies do not cover, the request passes and somebody is told.
+   * The limiter threw. An address with a port counts as the address, and an invalid address as unknown; anything else that
+   * is wrong with the request is answered as a bad request; a mistake of the app is thrown. If the limiter itself failed in
+   * a way its policies do not cover, the request passes and the failure is reported.
    */
   #withoutDecision(request: Request, asked: CheckRequest, error: unknown): Verdict | Promise<Verdict> {
     if (error instanceof SluiceError && !brokenCodes.has(error.code)) {
@@ -226,9 +226,9 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
       if (ip !== undefined && problem?.path[1] === "ip") {
         const address = findClientIp({ peer: ip });
         if (address !== undefined) return this.#check(request, { ...dimensions, ip: address }, asked.cost);
-        warnOfProcess(
+        warnOncePerMinute(
           "SLUICE_BAD_ADDRESS",
-          "what is taken for the client's address is none, so requests with such share a counter; see `trustedProxies` and `ip`",
+          "the client's address is not an IP address, so all such requests share a counter; set `trustedProxies` or `ip`",
         );
         return this.#check(request, dimensions, asked.cost);
       }
@@ -254,15 +254,15 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
 
   #dimensions(request: Request): Record<string, string> {
     const dimensions: Record<string, string> = {};
-    const asks = this.#needs();
-    const endpoint = asks.forEndpoint ? this.#endpoint(request) : undefined;
+    const needs = this.#needs();
+    const endpoint = needs.forEndpoint ? this.#endpoint(request) : undefined;
     if (endpoint !== undefined) dimensions.endpoint = endpoint;
-    const method = asks.forMethod ? this.#reader.method(request) : undefined;
+    const method = needs.forMethod ? this.#reader.method(request) : undefined;
     if (method !== undefined) dimensions.method = method;
-    if (!asks.forAddress) return dimensions;
+    if (!needs.forAddress) return dimensions;
     const ip = this.#findAddress(request);
     if (ip !== undefined) dimensions.ip = ip;
-    else this.#warnOfAddress();
+    else this.#warnAboutAddress();
     return dimensions;
   }
 
@@ -277,7 +277,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
         waiting.push(value);
       } catch (error) {
         if (waiting === undefined) throw error;
-        // Those that are under way may fail as well, and somebody has to hear of it.
+        // Pending reads may reject as well; Promise.all handles those rejections.
         waiting.push(Promise.reject(error));
         break;
       }
@@ -285,16 +285,16 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     return waiting === undefined ? dimensions : Promise.all(waiting).then(() => dimensions);
   }
 
-  /** What is read of a request costs time, so nothing is that no policy asks for. Policies may be replaced at any time. */
+  /** Reading a request costs time, so only what a policy uses is read. Policies may be replaced at any time. */
   #needs(): RequestNeeds {
     const { snapshot, subjects } = this.#limiter;
-    // Limits of particular subjects may be by any dimension, and come and go by themselves.
+    // Limits of single subjects may use any dimension, and change without a new snapshot.
     if (subjects?.size !== 0 || this.#options.policies !== undefined) return everything;
-    if (snapshot !== this.#needsOf) {
-      this.#needsOf = snapshot;
-      this.#asks = needsOf(this.#limiter, this.#options.domain);
+    if (snapshot !== this.#needsSnapshot) {
+      this.#needsSnapshot = snapshot;
+      this.#requestNeeds = requestNeeds(this.#limiter, this.#options.domain);
     }
-    return this.#asks;
+    return this.#requestNeeds;
   }
 
   #endpoint(request: Request): string | undefined {
@@ -304,10 +304,10 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
     return route ?? withoutQuery(this.#reader.path(request));
   }
 
-  #warnOfAddress(): void {
-    warnOfProcess(
+  #warnAboutAddress(): void {
+    warnOncePerMinute(
       "SLUICE_NO_ADDRESS",
-      "the client's address is not known, so requests without one share a counter; say `trustedProxies` or `ip`",
+      "the client's address is unknown, so all such requests share a counter; set `trustedProxies` or `ip`",
     );
   }
 
@@ -316,7 +316,7 @@ class MiddlewareGate<Request, Answer> implements Gate<Request, Answer> {
   }
 }
 
-/** What a limiter elsewhere refuses although neither the request nor the app's options are at fault: a revoked token, say. */
+/** Errors of a remote limiter that neither the request nor the app's options cause, such as a revoked token. */
 const brokenCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "unauthenticated",
   "permission_denied",
@@ -325,20 +325,20 @@ const brokenCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "internal",
 ]);
 
-/** What HTTP knows to have no body. The Fetch API throws where one of these is given any. */
+/** Statuses without a body. The Fetch API throws if one of these gets a body. */
 const withoutBody: ReadonlySet<number> = new Set([204, 205, 304]);
 const plainText = "text/plain; charset=utf-8";
 const json = "application/json; charset=utf-8";
 
-/** What is no value at all is the app's mistake: as a text it would be the same for everybody. */
+/** A value of another type is the app's mistake: as a string it would be the same for all clients. */
 function setDimension(dimensions: Record<string, string>, name: string, value: DimensionValue): void {
   if (value === undefined || value === null || value === "") delete dimensions[name];
   else if (typeof value === "string") dimensions[name] = value;
   else if (typeof value === "number" || typeof value === "bigint") dimensions[name] = String(value);
-  else throw new TypeError(`dimensions.${name} must answer with a text or a number, not with ${typeof value}`);
+  else throw new TypeError(`dimensions.${name} must return a string or a number, not ${typeof value}`);
 }
 
-/** Goes on at once where there is nothing to wait for. What is like a promise, as queries of databases are, is one. */
+/** Continues synchronously if there is nothing to wait for. Thenables, such as database queries, count as promises. */
 function whenReady<Value, Result>(
   value: Value | PromiseLike<Value>,
   go: (value: Value) => Result | Promise<Result>,

@@ -7,10 +7,10 @@ import {
   type ServerMethodDefinition,
   status,
 } from "@grpc/grpc-js";
-import { attachTicket, rateLimitOf as ticketOf } from "./attach-ticket.ts";
+import { attachTicket, findTicket as findAttachedTicket } from "./attach-ticket.ts";
 import { checkedOptions } from "./check-options.ts";
 import { createGate, type Gate, type Refused, type RequestReader, type Verdict } from "./gate.ts";
-import { addressOfPeer } from "./grpc/address-of-peer.ts";
+import { addressFromPeer } from "./grpc/address-from-peer.ts";
 import { encodeStatusDetails } from "./grpc/encode-status-details.ts";
 import { statusFromError } from "./grpc/status-from-error.ts";
 import type { Limits } from "./limits.ts";
@@ -22,28 +22,28 @@ import type { Ticket } from "./ticket.ts";
 export type { Limits } from "./limits.ts";
 export type { Ticket } from "./ticket.ts";
 
-/** A call before its handler and any of its messages are looked at. */
+/** A call, before its handler and its messages are read. */
 export interface GrpcCall {
   /** Its `path` is `/package.Service/Method`. */
   readonly method: Pick<ServerMethodDefinition<unknown, unknown>, "path" | "requestStream" | "responseStream">;
   readonly metadata: Metadata;
   /** The address at the other end of the connection. Undefined on a Unix socket. */
   readonly peer: string | undefined;
-  /** What else gRPC knows: the deadline, the host, the certificate of the peer. */
+  /** The rest: deadline, host, the peer's certificate. */
   readonly call: ServerInterceptingCallInterface;
 }
 
-/** What went out to the caller, for charging by it. */
+/** What was sent to the caller, to charge by it. */
 export interface SentCall {
-  /** Of gRPC: 0 is OK. CANCELLED where the call ended before its handler ended it: hung up, or out of time. */
+  /** The gRPC status: 0 is OK. CANCELLED if the caller hung up or the deadline passed before the handler finished. */
   readonly status: number;
   readonly messages: number;
-  /** Of all messages. They are encoded once more to find out, and only where something is charged or given back. */
+  /** The size of all messages. They are encoded a second time to measure it, only if `charge` or `giveBack` is given. */
   readonly bytes: number;
 }
 
 export interface GrpcRateLimitOptions extends Omit<RateLimitOptions<GrpcCall, SentCall>, "refuse"> {
-  /** Another status than RESOURCE_EXHAUSTED, UNAVAILABLE or INVALID_ARGUMENT, or another message. What it leaves out stays. */
+  /** Another status than RESOURCE_EXHAUSTED, UNAVAILABLE or INVALID_ARGUMENT, or another message. Fields it omits keep their values. */
   readonly refuse?:
     | ((
         body: RefusalBody,
@@ -54,9 +54,9 @@ export interface GrpcRateLimitOptions extends Omit<RateLimitOptions<GrpcCall, Se
 
 /**
  * Interceptor for servers of `@grpc/grpc-js`: `new Server({ interceptors: [rateLimit("100/m")] })`. Decides before the handler
- * sees anything of the call. The endpoint is `/package.Service/Method`; there is no method. Where the call passes, headers
- * are initial metadata, or trailers where the handler answers with a status alone; a refusal is a status with
- * `google.rpc.RetryInfo`. gRPC itself answers calls to methods that do not exist, and nobody counts them.
+ * sees anything of the call. The endpoint is `/package.Service/Method`; there is no method. If the call passes, headers
+ * are sent as initial metadata, or as trailers if the handler answers with a status alone. A refusal is a status with
+ * `google.rpc.RetryInfo`. gRPC itself answers calls to methods that do not exist; they are not counted.
  */
 export function rateLimit(limits: Limits, options: GrpcRateLimitOptions = {}): ServerInterceptor {
   const { refuse: _, ...gateOptions } = checkedOptions(options, {});
@@ -64,9 +64,9 @@ export function rateLimit(limits: Limits, options: GrpcRateLimitOptions = {}): S
   return (method, inner) => limitCall(gate, options, method, inner);
 }
 
-/** The ticket of a call that a limit let in, for its handler: `rateLimitOf(call)?.charge(5)`. */
-export function rateLimitOf(call: { readonly metadata: Metadata }): Ticket | undefined {
-  return ticketOf(call.metadata);
+/** The ticket of a call that a limit let in, for its handler: `findTicket(call)?.charge(5)`. */
+export function findTicket(call: { readonly metadata: Metadata }): Ticket | undefined {
+  return findAttachedTicket(call.metadata);
 }
 
 function limitCall(
@@ -82,7 +82,7 @@ function limitCall(
   const sent = { status: status.CANCELLED as number, messages: 0, bytes: 0 };
 
   function decide(metadata: Metadata, next: (metadata: Metadata) => void): void {
-    const call: GrpcCall = { method, metadata, peer: addressOfPeer(inner.getPeer()), call: inner };
+    const call: GrpcCall = { method, metadata, peer: addressFromPeer(inner.getPeer()), call: inner };
     const admit = (verdict: Verdict): void => {
       if (verdict.kind === "refused") {
         refuseCall(inner, verdict, refuse?.(verdict.problem, call));
@@ -94,7 +94,7 @@ function limitCall(
         if (ticket !== undefined) {
           attachTicket(metadata, ticket);
           if (gate.settles) settle = () => void gate.settle(call, ticket, { ...sent });
-          // Who hung up while counters were asked has been charged for, and its handler is not going to run.
+          // The caller hung up during the check: the call was charged, and its handler will not run.
           if (ended) settle?.();
         }
       }
@@ -104,7 +104,13 @@ function limitCall(
       const { code, details, metadata: trailers, meant } = statusFromError(error);
       endCall(inner, code, details, trailers);
       if (meant) return;
-      reportError(onError, error, call, "SLUICE_APP_FAILED", "a call failed in a function given to its limit");
+      reportError(
+        onError,
+        error,
+        call,
+        "SLUICE_APP_FAILED",
+        "a function in the rate limit options failed, and so did the call",
+      );
     };
     try {
       const verdict = gate.decide(call);
@@ -117,7 +123,7 @@ function limitCall(
 
   const listener: ServerListener = {
     onReceiveMetadata: decide,
-    // Comes at the end of every call, however it ended, and once.
+    // Called once, at the end of every call, however it ended.
     onCancel: () => {
       ended = true;
       settle?.();
@@ -130,18 +136,18 @@ function limitCall(
       next(withHeaders(metadata, headers));
     },
     sendMessage: (message, next) => {
-      // Version 1.10 sends a message without metadata that an interceptor sees.
+      // Version 1.10 sends a message without metadata that interceptors can see.
       if (!headersSent) inner.sendMetadata(withHeaders(undefined, headers));
       headersSent = true;
       if (settle !== undefined) {
         sent.messages += 1;
-        sent.bytes += lengthOf(method, message);
+        sent.bytes += encodedLength(method, message);
       }
       next(message);
     },
     sendStatus: (ending, next) => {
       sent.status = ending.code ?? status.UNKNOWN;
-      // Without initial metadata a client may still retry the call, so none are sent for the headers' sake.
+      // Without initial metadata a client may still retry the call, so none is sent just for the headers.
       next(headersSent ? ending : { ...ending, metadata: withHeaders(ending.metadata, headers) });
     },
   });
@@ -160,7 +166,7 @@ function refuseCall(
 ): void {
   const { code = codes[problem.status], message = problem.detail } = own;
   const metadata = withHeaders(undefined, headers);
-  // These describe a body, and there is none.
+  // These describe a body, and a gRPC status has none.
   metadata.remove("content-type");
   metadata.remove("cache-control");
   metadata.set("grpc-status-details-bin", encodeStatusDetails(code, message, problem));
@@ -173,19 +179,19 @@ function endCall(
   message: string,
   metadata: Metadata | null,
 ): void {
-  // gRPC escapes the message in a way that throws for halves of surrogate pairs.
+  // gRPC's escaping throws on lone surrogates.
   call.sendStatus({ code, details: message.replaceAll(/\p{Surrogate}/gu, "\ufffd"), metadata });
 }
 
-/** A copy, because a handler may use its metadata for many calls. What it says itself stays. */
+/** A copy, because a handler may reuse its metadata for many calls. Fields the handler set are kept. */
 function withHeaders(metadata: Metadata | null | undefined, headers: Readonly<Record<string, string>>): Metadata {
   const all = metadata?.clone() ?? new Metadata();
   for (const name in headers) if (all.get(name).length === 0) all.set(name, headers[name]!);
   return all;
 }
 
-/** A message that cannot be encoded is not sent; gRPC answers in its place. */
-function lengthOf({ responseSerialize }: ServerMethodDefinition<unknown, unknown>, message: unknown): number {
+/** A message that cannot be encoded is not sent; gRPC answers with an error instead. */
+function encodedLength({ responseSerialize }: ServerMethodDefinition<unknown, unknown>, message: unknown): number {
   try {
     return responseSerialize(message).byteLength;
   } catch {

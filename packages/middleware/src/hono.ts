@@ -6,7 +6,7 @@ import type { StatusCode } from "hono/utils/http-status";
 import { aFunction } from "sluice/store";
 import { attachTicket } from "./attach-ticket.ts";
 import { checkedOptions } from "./check-options.ts";
-import { pathOfUrl } from "./fetch/path-of-url.ts";
+import { pathFromUrl } from "./fetch/path-from-url.ts";
 import { watchAnswer } from "./fetch/watch-answer.ts";
 import { withHeaders } from "./fetch/with-headers.ts";
 import { createGate, type Gate, type Verdict } from "./gate.ts";
@@ -14,7 +14,7 @@ import type { Limits } from "./limits.ts";
 import { watchResponse } from "./node/watch-response.ts";
 import type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 
-export { rateLimitOf } from "./attach-ticket.ts";
+export { findTicket } from "./attach-ticket.ts";
 export type { Limits } from "./limits.ts";
 export type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 export type { Ticket } from "./ticket.ts";
@@ -22,29 +22,29 @@ export type { Ticket } from "./ticket.ts";
 export interface HonoOptions<E extends Env> extends RateLimitOptions<Context<E>> {
   /**
    * The address at the other end of the connection: `(c) => getConnInfo(c).remote.address`, by the `getConnInfo` of the
-   * runtime. It is the client's, unless it is one of the `trustedProxies`. Absent: what @hono/node-server says.
+   * runtime. It is the client's, unless it is one of the `trustedProxies`. Default: as @hono/node-server reports it.
    */
   readonly peer?: ((c: Context<E>) => string | undefined) | undefined;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: Hono's own middleware has it so, to fit into every app.
+// biome-ignore lint/suspicious/noExplicitAny: Hono's own middleware is typed this way, to fit every app.
 type AnyEnv = any;
 
 /**
  * Middleware for Hono 4: `app.use(rateLimit("100/m"))`, or before a single route. The endpoint is the pattern of the route that
- * is going to answer, else the path. The client's address is that of the connection, unless `trustedProxies` or `ip` say
- * otherwise; where Hono does not run on Node, `peer` or `ip` must say it.
+ * will answer, else the path. The client's address is that of the connection, unless `trustedProxies` or `ip` is given. If
+ * Hono does not run on Node, give `peer` or `ip`.
  */
 export function rateLimit<E extends Env = AnyEnv>(limits: Limits, options: HonoOptions<E> = {}): MiddlewareHandler<E> {
   const { peer, ...gateOptions } = checkedOptions(options, { peer: aFunction });
-  const peerOf = peer ?? peerOnNode;
+  const readPeer = peer ?? peerOnNode;
   const gate: Gate<Context<E>> = createGate<Context<E>>(
     {
       method: (c) => c.req.method,
-      path: (c) => pathOfUrl(c.req.url),
+      path: (c) => pathFromUrl(c.req.url),
       route: findRoute,
-      peer: peerOf,
-      ip: peerOf,
+      peer: readPeer,
+      ip: readPeer,
       header: (c, name) => c.req.header(name),
     },
     limits,
@@ -66,7 +66,7 @@ export function rateLimit<E extends Env = AnyEnv>(limits: Limits, options: HonoO
     try {
       await next();
     } catch (error) {
-      // What handlers throw has been answered before it gets here, unless it is no `Error` or there was no handler.
+      // Hono has already answered errors that handlers throw, unless the value is not an `Error` or there was no handler.
       setHeaders(c, headers);
       if (outgoing === undefined) void settle?.({ status: 500, bytes: 0 });
       throw error;
@@ -77,7 +77,7 @@ export function rateLimit<E extends Env = AnyEnv>(limits: Limits, options: HonoO
   };
 }
 
-/** What @hono/node-server hands over as `c.env`. There is no `outgoing` for the handshake of a WebSocket. */
+/** `c.env` of @hono/node-server. A WebSocket handshake has no `outgoing`. */
 interface NodeBindings {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse | undefined;
@@ -106,23 +106,23 @@ function watchOffNode(c: Context, settle: (sent: Sent) => Promise<void>): void {
   try {
     c.executionCtx.waitUntil(settled);
   } catch {
-    // Only Workers have a context that can be told to wait.
+    // Only Workers have a context with `waitUntil`.
   }
 }
 
 function replaceAnswer(c: Context, answer: Response): void {
   if (answer === c.res) return;
-  // Else Hono would copy the old answer's header fields onto the new one, which has them.
+  // Otherwise Hono would copy the old answer's header fields onto the new one, which has them already.
   c.res = undefined;
   c.res = answer;
 }
 
 /**
- * The pattern of the route that is going to answer: the first after this middleware that does not ask for `next`, else the last
- * with a method of its own. What is there for all methods below some path is middleware, or says no more than the path does.
+ * The pattern of the route that will answer: the first after this middleware that does not take `next`, else the last that
+ * is not for all methods. A wildcard for all methods is middleware, or says no more than the path does.
  */
 function findRoute(c: Context): string | undefined {
-  // Not by the function of `hono/route`: an app that loads Hono with `require` has another copy of it, which that one cannot read.
+  // Not with the function of `hono/route`: an app that loads Hono with `require` has another copy, which that one cannot read.
   const routes = c.req.matchedRoutes
     .slice(c.req.routeIndex + 1)
     .filter(({ method, path }) => !(method === "ALL" && path.endsWith("*")) && path !== "/*");

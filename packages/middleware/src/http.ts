@@ -5,24 +5,24 @@ import type { Limits } from "./limits.ts";
 import { admitNodeRequest } from "./node/admit-node-request.ts";
 import type { RateLimitOptions } from "./rate-limit-options.ts";
 
-export { rateLimitOf } from "./attach-ticket.ts";
+export { findTicket } from "./attach-ticket.ts";
 export type { Limits } from "./limits.ts";
 export type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 export type { Ticket } from "./ticket.ts";
 
-/** A request as `node:http` hands it out, or the compatibility API of `node:http2`. */
+/** A request of `node:http`, or of the compatibility API of `node:http2`. */
 export type NodeRequest = IncomingMessage | Http2ServerRequest;
 
-/** Whether the request may go on. Where it may not, it has been answered. */
+/** Whether the request may go on. If not, it has been answered. */
 export type Admit<Request extends NodeRequest = IncomingMessage> = (
   request: Request,
   response: ServerResponse | Http2ServerResponse,
 ) => boolean | Promise<boolean>;
 
 /**
- * For plain `node:http`, and whatever hands out its requests:
- * `createServer(async (request, response) => { if (await admit(request, response)) … })`. Answers at once where counters are
- * in this process. For `node:http2`: `rateLimit<Http2ServerRequest>(…)`.
+ * For plain `node:http`, and frameworks that expose its requests:
+ * `createServer(async (request, response) => { if (await admit(request, response)) … })`. Synchronous if counters are in
+ * this process. For `node:http2`: `rateLimit<Http2ServerRequest>(…)`.
  */
 export function rateLimit<Request extends NodeRequest = IncomingMessage>(
   limits: Limits,
@@ -30,7 +30,7 @@ export function rateLimit<Request extends NodeRequest = IncomingMessage>(
 ): Admit<Request> {
   const gate: Gate<Request> = createGate(nodeReader, limits, options);
   return (request, response) => {
-    // The response of HTTP/2 answers to all the calls that are made here.
+    // An HTTP/2 response has all the methods that are called here.
     const admit = (verdict: Verdict) => admitNodeRequest(gate, request, response as ServerResponse, verdict);
     const verdict = gate.decide(request);
     return verdict instanceof Promise ? verdict.then(admit) : admit(verdict);

@@ -1,5 +1,5 @@
-/** What an adapter for another framework is written with; the frameworks' own are under their names. */
-export { attachTicket, rateLimitOf } from "./attach-ticket.ts";
+/** For writing an adapter for another framework. Each supported framework has its own subpath. */
+export { attachTicket, findTicket } from "./attach-ticket.ts";
 export {
   createGate,
   type Gate,

@@ -3,20 +3,20 @@ import { createGate, type Gate, type Refused, type RequestReader, type Verdict }
 import type { Limits } from "./limits.ts";
 import { admitNodeRequest } from "./node/admit-node-request.ts";
 import type { RateLimitOptions } from "./rate-limit-options.ts";
-import { warnOfProcess } from "./warn-of-process.ts";
+import { warnOncePerMinute } from "./warn-once-per-minute.ts";
 
-export { rateLimitOf } from "./attach-ticket.ts";
+export { findTicket } from "./attach-ticket.ts";
 export type { Limits } from "./limits.ts";
 export type { RateLimitOptions, Sent } from "./rate-limit-options.ts";
 export type { Ticket } from "./ticket.ts";
 
 /**
  * Middleware for Koa 2 and 3: `app.use(rateLimit("100/m"))`, or before a single route of a router. The endpoint is the route's
- * pattern where @koa/router has found one, else the path.
+ * pattern if @koa/router has matched one, else the path.
  *
- * The client's address is that of the connection, unless `trustedProxies` or `ip` say otherwise. Koa's own `ctx.ip` is not
- * asked: with `app.proxy` it is the leftmost address of `X-Forwarded-For`, which is whatever the client wrote there. Only with
- * `app.maxIpsCount` as well does Koa count from the right, past so many proxies, and is believed.
+ * The client's address is that of the connection, unless `trustedProxies` or `ip` is given. Koa's own `ctx.ip` is not
+ * used: with `app.proxy` it is the leftmost address of `X-Forwarded-For`, which the client chooses. Only if
+ * `app.maxIpsCount` is set as well does Koa count that many proxies from the right, and its address is trusted.
  */
 export function rateLimit(limits: Limits, options: RateLimitOptions<Context> = {}): Middleware {
   const gate: Gate<Context> = createGate(reader, limits, options);
@@ -35,19 +35,19 @@ export function rateLimit(limits: Limits, options: RateLimitOptions<Context> = {
   };
 }
 
-/** Answers as Koa does, so that middleware before this one can still add to it. */
+/** Answers through Koa's context, so that middleware before this one can still add to it. */
 function refuse(context: Context, { status, headers, body }: Refused): void {
   context.set({ ...headers });
   context.status = status;
   context.body = body;
 }
 
-/** Koa removes every header field before it answers an error; ours stay. */
+/** Koa removes every header field before it answers an error. This keeps the rate limit headers. */
 function keepHeadersOfErrors(context: Context, headers: Readonly<Record<string, string>>): void {
   const { onerror } = context;
   context.onerror = (error) => {
     const { res } = context;
-    // Koa asks at the end of every answer.
+    // Koa reads this at the end of every answer.
     if (res.headersSent) {
       onerror.call(context, error);
       return;
@@ -74,23 +74,23 @@ const reader: RequestReader<Context> = {
     const { proxy, maxIpsCount } = context.app;
     if (!proxy) return context.req.socket.remoteAddress;
     if (maxIpsCount > 0) return context.ip;
-    warnOfProcess(
+    warnOncePerMinute(
       "SLUICE_PROXY_NOT_BELIEVED",
-      "with `app.proxy` alone Koa believes an address that the client wrote, so limits count by the connection's address, " +
-        "which is a proxy's; say `trustedProxies` or `app.maxIpsCount`",
+      "with `app.proxy` alone Koa trusts an address that the client wrote, so limits count by the connection's address, " +
+        "which is a proxy's; set `trustedProxies` or `app.maxIpsCount`",
     );
     return context.req.socket.remoteAddress;
   },
   header: (context, name) => context.req.headers[name],
 };
 
-/** What @koa/router leaves on a context: every layer that matches the path, and the path of the one that runs. */
+/** Set on the context by @koa/router: every layer that matches the path, and the path of the one that runs. */
 interface RoutedContext {
   readonly matched?: readonly { readonly path: unknown; readonly methods: readonly string[] }[];
   readonly routerPath?: unknown;
 }
 
-/** A layer without methods is middleware; of the others the first answers, unless another runs by now. */
+/** A layer without methods is middleware. The first other layer answers, unless a later one is running already. */
 function findRoute(context: Context): string | undefined {
   const { matched, routerPath } = context as RoutedContext;
   const routes = matched?.filter(({ methods }) => methods.includes(context.method));

@@ -9,19 +9,19 @@ import {
   SluiceError,
 } from "sluice";
 
-/** What middleware asks: a limiter in this process, or anything elsewhere that answers like one. */
+/** The limiter that middleware calls: one in this process, or a remote one with the same methods. */
 export type AskedLimiter = Pick<Limiter, "check" | "charge" | "give"> &
   Partial<Pick<Limiter, "checkSync" | "counters" | "snapshot" | "subjects">>;
 
 /**
- * The limits of a route or an app: windows in one line (`100/m`, counted by client address), a limit that knows whom it
- * counts (`limit("10/s").by("user")`), a limiter, or what `createLimiter` takes.
+ * The limits of a route or an app: windows in one line (`100/m`, counted by client address), a limit with its dimension
+ * (`limit("10/s").by("user")`), a limiter, or the options of `createLimiter`.
  */
 export type Limits = string | readonly string[] | OneLimit | AskedLimiter | LimiterOptions;
 
 const oneLineNames = ["name", "counters", "algorithm", "onFailure", "blockFor"] as const;
 
-/** How limits in one line are counted; see `LimitOptions`. A limit or limiter has said so itself. */
+/** How one-line limits are counted; see `LimitOptions`. A limit or limiter has these options already. */
 export type OneLineOptions = Pick<LimitOptions, (typeof oneLineNames)[number]>;
 
 export function limiterFrom(limits: Limits, options: OneLineOptions): AskedLimiter {
@@ -32,7 +32,7 @@ export function limiterFrom(limits: Limits, options: OneLineOptions): AskedLimit
   refuseNonsense(limits);
   for (const name of oneLineNames) {
     if (options[name] === undefined) continue;
-    const message = "belongs to limits in one line; say it where the limit or the limiter is made";
+    const message = "applies to one-line limits only; set it where the limit or the limiter is created";
     throw new SluiceError("invalid_policies", `${name} ${message}`, [{ path: [name], message }]);
   }
   if ("limiter" in limits) return limits.limiter;
@@ -40,7 +40,7 @@ export function limiterFrom(limits: Limits, options: OneLineOptions): AskedLimit
   return createLimiter(limits as LimiterOptions);
 }
 
-/** How other libraries write one window: `{ windowMs: 60_000, limit: 100 }` of express-rate-limit, and their like. */
+/** How other libraries write a window, such as `{ windowMs: 60_000, limit: 100 }` of express-rate-limit. */
 interface ForeignWindow {
   readonly windowMs?: unknown;
   readonly timeWindow?: unknown;
@@ -49,14 +49,14 @@ interface ForeignWindow {
   readonly max?: unknown;
 }
 
-/** What is none of `Limits`, and would be taken for the options of a limiter that has no policies. */
+/** Refuses values that are not `Limits` and would otherwise pass as options of a limiter without policies. */
 function refuseNonsense(limits: unknown): void {
   if (typeof limits !== "object" || limits === null) {
     const given = limits === undefined ? "missing" : `of type ${limits === null ? "null" : typeof limits}`;
-    throw wrongLimits(`must be a text such as 100/m, a limit, a limiter or policies, but are ${given}`);
+    throw wrongLimits(`must be a string such as "100/m", a limit, a limiter or policies, but are ${given}`);
   }
   if ("by" in limits && typeof limits.by === "function")
-    throw wrongLimits('do not say whom they count; add by, as in limit("100/m").by("ip")');
+    throw wrongLimits('do not say what they count by; add by, as in limit("100/m").by("ip")');
   if ("limiter" in limits || "check" in limits) {
     refuseNonLimiter("limiter" in limits ? limits.limiter : limits);
     return;
@@ -64,7 +64,7 @@ function refuseNonsense(limits: unknown): void {
   const { windowMs, timeWindow, ttl, limit: most, max } = limits as ForeignWindow;
   const perMs = windowMs ?? timeWindow ?? ttl;
   if (perMs !== undefined || most !== undefined || max !== undefined)
-    throw wrongLimits(`are written as text: ${exampleOf(most ?? max, perMs)}; ${dropIns}`);
+    throw wrongLimits(`must be a string: ${renderExample(most ?? max, perMs)}; ${dropIns}`);
   const made = limits.constructor?.name;
   if (made !== undefined && made !== "Object" && !("policies" in limits || "counters" in limits))
     throw wrongLimits(`must not be of class ${made}; call it where it is used, as in app.use(rateLimit("100/m"))`);
@@ -75,7 +75,7 @@ function refuseNonsense(limits: unknown): void {
 const dropIns =
   "to keep these options, import from @sluice/middleware/express-rate-limit, /fastify-rate-limit or /nest-throttler";
 
-function exampleOf(most: unknown, perMs: unknown): string {
+function renderExample(most: unknown, perMs: unknown): string {
   const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
   return isWhole(most) && isWhole(perMs) ? `rateLimit("${most}/${renderDuration(perMs)}")` : 'rateLimit("100/15m")';
 }
@@ -83,7 +83,7 @@ function exampleOf(most: unknown, perMs: unknown): string {
 function refuseNonLimiter(limiter: unknown): void {
   for (const name of ["check", "charge", "give"]) {
     if (typeof (limiter as Record<string, unknown> | null | undefined)?.[name] === "function") continue;
-    throw wrongLimits(`must be a limiter, such as createLimiter(…) or connect(…), but ${name} is not a function of it`);
+    throw wrongLimits(`must be a limiter, such as createLimiter(…) or connect(…), but it has no method ${name}`);
   }
 }
 

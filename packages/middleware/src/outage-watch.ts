@@ -1,11 +1,11 @@
 import { type Decision, StoreUnavailable, type StoreUnavailableReason } from "sluice";
 import { reportError } from "./report-error.ts";
-import { emitWarning } from "./warn-of-process.ts";
+import { emitWarning } from "./warn-once-per-minute.ts";
 
-/** A counted request ends an outage once none was decided without counters for so long: a cluster may fail in part. */
+/** A counted request ends an outage only if no request went uncounted for this long: a cluster may fail in part. */
 const quietMs = 5000;
 
-/** What counters that report outages report. That they are full, or that too many checks wait, only the caller sees. */
+/** Reasons that counters with `reportsOutages` report. Only the caller sees that they are full or that too many checks wait. */
 const reportedByCounters: ReadonlySet<StoreUnavailableReason> = new Set<StoreUnavailableReason>([
   "storage_unavailable",
   "storage_timeout",
@@ -17,12 +17,12 @@ interface Outage {
   lastMs: number;
 }
 
-/** Outages of which the process was warned, by the counters or the limiter that cannot be asked: several gates warn once. */
+/** Outages already warned about, by the unavailable counters or limiter: several gates warn once. */
 const warned = new WeakMap<object, Outage>();
 
 /**
- * Sees the decisions that were made without counters, and reports the outage that they mean: to `onError` when it begins, else by
- * a warning of the process when it begins and one when it ends.
+ * Watches for decisions made without counters, and reports the outage behind them: to `onError` when it begins, else as a
+ * process warning when it begins and another when it ends.
  */
 export class OutageWatch<Request> {
   readonly #asked: object;
@@ -30,14 +30,14 @@ export class OutageWatch<Request> {
   readonly #onError: ((error: unknown, request: Request) => void) | undefined;
   #outage: Outage | undefined;
 
-  /** `asked` is what cannot be asked: counters, or a limiter elsewhere. `warns`: it warns of most outages itself. */
+  /** `asked`: the counters, or the remote limiter, that may be unavailable. `warns`: it warns of most outages itself. */
   constructor(asked: object, warns: boolean, onError: ((error: unknown, request: Request) => void) | undefined) {
     this.#asked = asked;
     this.#warns = warns;
     this.#onError = onError;
   }
 
-  /** Whether an outage is under way, so that counted decisions have to be shown as well. */
+  /** Whether an outage is in progress; then counted decisions must be passed to `counted`. */
   get isOn(): boolean {
     return this.#outage !== undefined;
   }
@@ -45,7 +45,7 @@ export class OutageWatch<Request> {
   /** A request was decided without counters. */
   degraded(decision: Decision, request: Request): void {
     const { degraded } = decision;
-    // An operator's switch is no outage.
+    // A kill switch is not an outage.
     if (degraded === undefined || degraded === "kill_switch") return;
     const nowMs = performance.now();
     const isNew = this.#outage === undefined;
@@ -62,23 +62,23 @@ export class OutageWatch<Request> {
     if (warned.get(this.#asked) === undefined || this.#onError !== undefined) return;
     warned.delete(this.#asked);
     const seconds = Math.round((outage.lastMs - outage.sinceMs) / 1000);
-    emitWarning("SLUICE_COUNTED_AGAIN", `counters can be asked again, after ${seconds} s; requests are counted again`);
+    emitWarning("SLUICE_COUNTED_AGAIN", `counters are available again after ${seconds} s; requests are counted again`);
   }
 
   #begin(reason: StoreUnavailableReason, decision: Decision, request: Request): void {
-    const what = `counters cannot be asked (${reason}); ${effectOf(decision)}`;
+    const what = `counters are unavailable (${reason}); ${describeEffect(decision)}`;
     if (this.#onError !== undefined) {
       reportError(this.#onError, new StoreUnavailable(reason, what), request, "SLUICE_LIMITER_FAILED", what);
       return;
     }
     if (warned.has(this.#asked) || (this.#warns && reportedByCounters.has(reason))) return;
     warned.set(this.#asked, this.#outage!);
-    emitWarning("SLUICE_DEGRADED", `${what}. To handle this yourself, say onError`);
+    emitWarning("SLUICE_DEGRADED", `${what}. To handle this yourself, set onError`);
   }
 }
 
-/** Of a decision that nothing counted, what remains is not known. */
-function effectOf({ allowed, remaining }: Decision): string {
-  if (remaining !== undefined) return "this process counts alone";
+/** A decision that was not counted has no `remaining`. */
+function describeEffect({ allowed, remaining }: Decision): string {
+  if (remaining !== undefined) return "this process counts on its own";
   return allowed ? "requests pass without being counted" : "requests are refused";
 }

@@ -2,72 +2,72 @@ import type { CheckRequest, Decision, HeaderGeneration } from "sluice";
 import type { OneLineOptions } from "./limits.ts";
 import type { RefusalBody } from "./refusal.ts";
 
-/** A dimension's value as an app has it at hand. Absent and empty mean the same: it is not known. */
+/** A dimension's value. Undefined, null and empty mean that it is unknown. */
 export type DimensionValue = string | number | bigint | undefined | null;
 
-/** What went out to the client, for charging by it. */
+/** What was sent to the client, to charge by it. */
 export interface Sent {
-  /** 499 where the client left before there was an answer, so that leaving early never looks like success. */
+  /** 499 if the client left before there was an answer, so that leaving early never looks like success. */
   readonly status: number;
-  /** Of the body. */
+  /** The size of the body. */
   readonly bytes: number;
 }
 
-/** An answer to who is refused, where the problem body will not do. */
+/** The app's answer to a refused request, in place of the problem body. */
 export interface OwnRefusal {
   readonly status?: number | undefined;
-  /** A text is sent as it is, anything else as JSON. */
+  /** A string is sent unchanged, anything else as JSON. */
   readonly body?: unknown;
   readonly contentType?: string | undefined;
 }
 
-/** What every adapter can be told, in the words of its own requests and answers. */
+/** The options of every adapter, with its framework's types of requests and answers. */
 export interface RateLimitOptions<Request, Answer = Sent> extends OneLineOptions {
   /**
-   * Who asks, beside `ip`, `endpoint` and `method`, which are known already: `{ user: (request) => request.user?.id }`.
-   * Never believe a header that anybody can write: who chooses the value chooses the counter.
+   * Dimensions in addition to `ip`, `endpoint` and `method`: `{ user: (request) => request.user?.id }`.
+   * Never use a header that any client can set: a client that chooses the value chooses its counter.
    */
   readonly dimensions?:
     | Readonly<Record<string, (request: Request) => DimensionValue | Promise<DimensionValue>>>
     | undefined;
-  /** What a request takes. 0 takes nothing, and is still told how it stands. Absent: what the policy says, else 1. */
+  /** What a request takes. 0 takes nothing, and still gets headers. Default: the policy's cost, else 1. */
   readonly cost?: number | ((request: Request) => number | undefined | Promise<number | undefined>) | undefined;
   /** Requests that are neither counted nor limited. */
   readonly skip?: ((request: Request) => boolean | Promise<boolean>) | undefined;
-  /** Charged after the answer went out, on top of `cost`: bytes, tokens, time. 0 or nothing charges nothing. */
+  /** Charged after the answer was sent, on top of `cost`: bytes, tokens, time. 0 or undefined charges nothing. */
   readonly charge?: ((request: Request, sent: Answer) => number | undefined | Promise<number | undefined>) | undefined;
   /** Whether the request is given back once its answer is known: `(request, { status }) => status < 400` counts failures only. */
   readonly giveBack?: ((request: Request, sent: Answer) => boolean | Promise<boolean>) | undefined;
   /**
-   * Our own proxies: their addresses and CIDR ranges, or how many stand before this server. Only they are believed when
-   * they say whose request they pass on. Absent: what the framework has been told itself, else nobody.
+   * Your own proxies: their addresses and CIDR ranges, or how many there are in front of this server. Only they are trusted
+   * to name the client. Default: the framework's own setting, else no proxy.
    */
   readonly trustedProxies?: readonly string[] | number | undefined;
-  /** Which header the proxies write. Absent: `x-forwarded-for`. */
+  /** The header that the proxies write. Default: `x-forwarded-for`. */
   readonly proxyHeader?: "x-forwarded-for" | "forwarded" | undefined;
   /** The client's address, found by the app itself. */
   readonly ip?: ((request: Request) => string | undefined) | undefined;
   /**
-   * What the dimension `endpoint` is: the pattern of the route where it is known (`/orders/:id`), else the path; always
-   * the `path`, which policies with parameters in their endpoints need; or what the app says. Absent: `route`.
+   * The value of the dimension `endpoint`. `route`: the route's pattern if known (`/orders/:id`), else the path. `path`:
+   * always the path, which policies with parameters in their endpoints need. Or a function. Default: `route`.
    */
   readonly endpoint?: "route" | "path" | ((request: Request) => string) | undefined;
-  /** Which header fields tell a client how it stands. Absent: `legacy` and `draft11`. Empty: only `Retry-After`. */
+  /** Which rate limit header fields clients get. Default: `legacy` and `draft11`. Empty: only `Retry-After`. */
   readonly headers?: readonly HeaderGeneration[] | undefined;
-  /** Another answer than the problem body. What it leaves out stays. */
+  /** Replaces the problem body. Fields it omits keep their values. */
   readonly refuse?: ((body: RefusalBody, request: Request) => OwnRefusal | undefined) | undefined;
-  /** Which family of policies is asked. Absent: `default`. */
+  /** The domain whose policies apply. Default: `default`. */
   readonly domain?: CheckRequest["domain"];
-  /** Ask these policies by id, instead of all that match. */
+  /** Use these policies, by id, instead of all that match. */
   readonly policies?: CheckRequest["policies"];
-  /** Sees every decision, for logs and metrics. Must not throw. */
+  /** Called with every decision, for logs and metrics. Must not throw. */
   readonly onDecision?: ((decision: Decision, request: Request) => void) | undefined;
   /**
-   * Sees what went wrong: counters cannot be asked and `onFailure` answers (a `StoreUnavailable`, once when that begins), the
-   * limiter broke in a way that no policy covers and the request passed, or something could not be charged or given back. Absent:
-   * a warning of the process; for an outage one when it begins and one when it ends, else once a minute at most.
+   * Called with failures: counters are unavailable and `onFailure` decides (a `StoreUnavailable`, once when that begins),
+   * the limiter failed in a way no policy covers and the request passed, or a charge or give-back failed. Default: a process
+   * warning; for an outage one when it begins and one when it ends, otherwise at most once a minute.
    */
   readonly onError?: ((error: unknown, request: Request) => void) | undefined;
-  /** Source of the jitter of `Retry-After`, 0 … 1. Absent: `Math.random`. */
+  /** Source of the jitter of `Retry-After`, 0 … 1. Default: `Math.random`. */
   readonly random?: (() => number) | undefined;
 }

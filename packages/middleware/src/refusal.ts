@@ -1,6 +1,6 @@
 import { type ProblemBody, renderPath, type SluiceError } from "sluice";
 
-/** A request that cannot be decided because of what its caller sent, as `application/problem+json`. */
+/** The answer to a request that is itself invalid, as `application/problem+json`. */
 export interface BadRequestBody {
   readonly type: "about:blank";
   readonly title: "Bad Request";

@@ -1,9 +1,9 @@
 import { isPromiseLike } from "./is-promise-like.ts";
-import { warnOfProcess } from "./warn-of-process.ts";
+import { warnOncePerMinute } from "./warn-once-per-minute.ts";
 
 /**
- * Tells who listens what went wrong, else warns under this code. Whatever the listener throws, at once or later, becomes a
- * warning: there is nobody left to whom it could be thrown.
+ * Passes the error to the listener, or warns under this code if there is none. If the listener throws, at once or later,
+ * that becomes a warning, because no caller is left to catch it.
  */
 export function reportError<Request>(
   onError: ((error: unknown, request: Request) => unknown) | undefined,
@@ -13,13 +13,13 @@ export function reportError<Request>(
   what: string,
 ): void {
   if (onError === undefined) {
-    warnOfProcess(code, `${what}: ${String(error)}`);
+    warnOncePerMinute(code, `${what}: ${String(error)}`);
     return;
   }
-  const failed = (thrown: unknown): void => warnOfProcess(code, `onError threw ${String(thrown)} when ${what}`);
+  const failed = (thrown: unknown): void => warnOncePerMinute(code, `onError threw ${String(thrown)} when ${what}`);
   try {
-    const told = onError(error, request);
-    if (isPromiseLike(told)) told.then(undefined, failed);
+    const returned = onError(error, request);
+    if (isPromiseLike(returned)) returned.then(undefined, failed);
   } catch (thrown) {
     failed(thrown);
   }

@@ -1,18 +1,18 @@
 import { createLimiter, limit, type MemorySubjectDirectory } from "sluice";
 import { describe, expect, it } from "vitest";
 import { createGate, type RequestReader } from "./gate.ts";
-import { everything, needsOf } from "./request-needs.ts";
+import { everything, requestNeeds } from "./request-needs.ts";
 
 const ofPolicy = (policy: object): unknown =>
-  needsOf(createLimiter({ policies: { policies: [{ id: "api", on_failure: "open", ...policy }] } }), undefined);
+  requestNeeds(createLimiter({ policies: { policies: [{ id: "api", on_failure: "open", ...policy }] } }), undefined);
 const limits = [{ by: ["user"], windows: ["1/s"] }];
 const neither = { forEndpoint: false, forMethod: false, forAddress: false };
-/** What applies to some requests only leaves others to the fallback, which may count by address. */
+/** A policy for some requests leaves the others to the fallback, which may count by address. */
 const orFallback = { ...neither, forAddress: true };
 
-describe("what policies need to know of a request", () => {
+describe("the parts of a request that policies need", () => {
   it.each([
-    ["nothing beside the subject", { limits }, neither],
+    ["nothing but the subject", { limits }, neither],
     ["an endpoint to match", { limits, match: { endpoint: "/**" } }, { ...orFallback, forEndpoint: true }],
     ["a method to match", { limits, match: { method: "GET" } }, { ...orFallback, forMethod: true }],
     ["costs by endpoint", { limits, cost: { "/dear": 5 } }, { ...neither, forEndpoint: true }],
@@ -26,7 +26,7 @@ describe("what policies need to know of a request", () => {
       { ...orFallback, forEndpoint: true },
     ],
     ["a limit by address", { limits: [{ by: ["ip"], windows: "1/s" }] }, { ...neither, forAddress: true }],
-    ["a limit by whoever it is", { limits: [{ by: ["subject"], windows: "1/s" }] }, { ...neither, forAddress: true }],
+    ["a limit by subject", { limits: [{ by: ["subject"], windows: "1/s" }] }, { ...neither, forAddress: true }],
     ["addresses to deny", { limits, deny: { ip: "10.0.0.0/8" } }, { ...neither, forAddress: true }],
     [
       "a local limit by endpoint",
@@ -37,15 +37,15 @@ describe("what policies need to know of a request", () => {
     expect(ofPolicy(policy)).toEqual(needs);
   });
 
-  it("is everything where policies are not known here, or subjects have limits of their own", () => {
+  it("are all if policies are not known here, or subjects have custom limits", () => {
     const { check, charge, give } = limit("1/s").by("user").limiter;
-    expect(needsOf({ check, charge, give }, undefined)).toEqual(everything);
+    expect(requestNeeds({ check, charge, give }, undefined)).toEqual(everything);
     const subjects = [{ user: "ada", limits: [{ policy: "api", windows: ["9/s"] }] }];
     const policies = { policies: [{ id: "api", limits, on_failure: "open" }], subjects };
-    expect(needsOf(createLimiter({ policies }), undefined)).toEqual(everything);
+    expect(requestNeeds(createLimiter({ policies }), undefined)).toEqual(everything);
   });
 
-  it("is found out anew when policies are replaced, or a subject is given limits of its own", () => {
+  it("are computed again when policies are replaced, or a subject gets custom limits", () => {
     const asked: string[] = [];
     const note = (what: string) => (): string => {
       asked.push(what);

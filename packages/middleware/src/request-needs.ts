@@ -1,7 +1,7 @@
 import type { Policy } from "sluice";
 import type { AskedLimiter } from "./limits.ts";
 
-/** Whether a decision can depend on what the request is for, and from where it comes. Where that is not known, it can. */
+/** Which parts of a request a decision may depend on. All of them if the policies are not known here. */
 export interface RequestNeeds {
   readonly forEndpoint: boolean;
   readonly forMethod: boolean;
@@ -10,7 +10,7 @@ export interface RequestNeeds {
 
 export const everything: RequestNeeds = { forEndpoint: true, forMethod: true, forAddress: true };
 
-export function needsOf(limiter: AskedLimiter, domain: string | undefined): RequestNeeds {
+export function requestNeeds(limiter: AskedLimiter, domain: string | undefined): RequestNeeds {
   const { snapshot } = limiter;
   if (snapshot === undefined) return everything;
   const { policies, fallback, subjects } = snapshot.policySet;
@@ -26,8 +26,8 @@ export function needsOf(limiter: AskedLimiter, domain: string | undefined): Requ
 }
 
 /**
- * Whether any policy that may apply in the domain counts or lists by the client's address; undefined where the policies are
- * not known here. The fallback never applies where another policy always does.
+ * Whether any policy that may apply in the domain counts or lists by the client's address; undefined if the policies are
+ * not known here. The fallback never applies if another policy always does.
  */
 export function asksForAddress({ snapshot }: AskedLimiter, domain = "default"): boolean | undefined {
   if (snapshot === undefined) return undefined;
@@ -37,7 +37,7 @@ export function asksForAddress({ snapshot }: AskedLimiter, domain = "default"): 
   return fallback !== undefined && !ofDomain.some(appliesAlways) && namesAddress(fallback);
 }
 
-/** Whoever has no better name is told apart by the address: see `subject`. */
+/** A client without a better name is identified by its address: see `subject`. */
 function namesAddress(policy: Policy): boolean {
   return namesDimension(policy, "ip") || namesDimension(policy, "subject");
 }

@@ -1,19 +1,19 @@
 import { type CheckRequest, type Decision, maxCost, SluiceError } from "sluice";
 import type { AskedLimiter } from "./limits.ts";
 
-/** What a request that was let in can still do about its limits. */
+/** What the handler of an admitted request can do about its limits. */
 export interface Ticket {
   readonly decision: Decision;
   /**
-   * Takes more, unconditionally: what the answer turned out to cost, rounded up. 0 charges nothing. Rejects when it cannot
-   * be charged.
+   * Takes more, unconditionally: the cost that the answer turned out to have, rounded up. 0 charges nothing. Rejects if it
+   * cannot be charged.
    */
   charge(cost: number): Promise<void>;
-  /** Gives the take back, once. False when there was nothing to give back, or it was too late. */
+  /** Gives the charge back, once. False if there was nothing to give back, or it was too late. */
   giveBack(): Promise<boolean>;
 }
 
-/** What is beyond one capacity of debt is not remembered, so there is no use in going on for long. */
+/** Debt beyond one full limit is not recorded, so more charges would have no effect. */
 const mostCharges = 64;
 
 export class AdmittedRequest implements Ticket {
@@ -30,7 +30,7 @@ export class AdmittedRequest implements Ticket {
   async charge(cost: number): Promise<void> {
     const { domain, dimensions, policies } = this.#asked;
     if (!Number.isFinite(cost) || cost < 0) {
-      const message = `must be a number that is not negative, not ${cost}`;
+      const message = `must be a non-negative number, not ${cost}`;
       throw new SluiceError("invalid_request", `cost ${message}`, [{ path: ["cost"], message }]);
     }
     let left = Math.ceil(cost);

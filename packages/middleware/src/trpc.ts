@@ -12,7 +12,7 @@ import type { RefusalBody } from "./refusal.ts";
 import { findRequest } from "./trpc/find-request.ts";
 import { findHeaderTarget, type HeaderTarget, setHeaders } from "./trpc/header-target.ts";
 
-export { rateLimitOf } from "./attach-ticket.ts";
+export { findTicket } from "./attach-ticket.ts";
 export type { Limits } from "./limits.ts";
 export type { Ticket } from "./ticket.ts";
 export type { HeaderTarget } from "./trpc/header-target.ts";
@@ -23,22 +23,22 @@ export interface ProcedureCall<Context> {
   /** The procedure's name in its routers: `post.byId`. */
   readonly path: string;
   readonly type: "query" | "mutation" | "subscription";
-  /** Undefined unless an `.input()` stands before the limit. */
+  /** Undefined unless `.input()` comes before the limit. */
   readonly input: unknown;
   readonly meta: unknown;
 }
 
-/** What a procedure came to, for charging by it. */
+/** The outcome of a procedure, to charge by it. */
 export interface ProcedureAnswer {
-  /** The one that tRPC gives to HTTP: 200, or that of the error. */
+  /** tRPC's HTTP status: 200, or that of the error. */
   readonly status: number;
-  /** What the procedure returned: of a subscription, that it began. Undefined where it failed. */
+  /** The procedure's result; of a subscription, its start. Undefined if it failed. */
   readonly data: unknown;
 }
 
 type ErrorCode = ConstructorParameters<typeof TRPCError>[0]["code"];
 
-/** An answer in the app's own words. */
+/** The app's own error. */
 export interface OwnError {
   readonly code?: ErrorCode | undefined;
   readonly message?: string | undefined;
@@ -46,13 +46,13 @@ export interface OwnError {
 
 export interface TrpcRateLimitOptions<Context>
   extends Omit<RateLimitOptions<ProcedureCall<Context>, ProcedureAnswer>, "refuse"> {
-  /** Where headers go. Absent: the context's `resHeaders` or `res` where it has one, else nowhere. */
+  /** Where headers go. Default: the context's `resHeaders` or `res` if it has one, else nowhere. */
   readonly response?: ((call: ProcedureCall<Context>) => HeaderTarget | undefined) | undefined;
-  /** Another code or message. What it leaves out stays. */
+  /** Another code or message. Fields it omits keep their values. */
   readonly refuse?: ((body: RefusalBody, call: ProcedureCall<Context>) => OwnError | undefined) | undefined;
 }
 
-/** Fits where tRPC 10 and 11 want a middleware, and leaves the types of the procedure as they are. */
+/** A middleware for tRPC 10 and 11 that leaves the procedure's types unchanged. */
 export type LimitedProcedure<Context> = <Result>(
   call: ProcedureCall<Context> & { next(more: { ctx: object }): Promise<Result> },
 ) => Promise<Result>;
@@ -61,7 +61,7 @@ export type LimitedProcedure<Context> = <Result>(
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly problem: RefusalBody;
-  /** Undefined where waiting does not help. */
+  /** Undefined if waiting does not help. */
   readonly retryAfterMs: number | undefined;
   /** Undefined for a bad request. */
   readonly decision: Decision | undefined;
@@ -74,15 +74,15 @@ export class Refusal extends Error {
   }
 }
 
-/** The refusal behind an error, for `errorFormatter` and `onError`. Undefined where the error is another's. */
-export function refusalOf({ cause }: { readonly cause?: unknown }): Refusal | undefined {
+/** The refusal behind an error, for `errorFormatter` and `onError`. Undefined if the error has another cause. */
+export function findRefusal({ cause }: { readonly cause?: unknown }): Refusal | undefined {
   return cause instanceof Refusal ? cause : undefined;
 }
 
 /**
  * Middleware for tRPC 10 and 11: `t.procedure.use(rateLimit("100/m"))`. The endpoint is the procedure's path, `/post.byId`;
- * there is no method. The client's address is that of the context's `req`, where it has one: Express's and Fastify's own, else
- * the peer of the connection. Whoever passes finds its ticket in the context: as `ctx.rateLimit`, and by `rateLimitOf(ctx)`.
+ * there is no method. The client's address is that of the context's `req`, if it has one: Express's and Fastify's own, else
+ * the peer of the connection. A call that passes has its ticket in the context: `ctx.rateLimit`, or `findTicket(ctx)`.
  */
 export function rateLimit<Context>(
   limits: Limits,
@@ -90,16 +90,16 @@ export function rateLimit<Context>(
 ): LimitedProcedure<Context> {
   const { refuse, response, ...gateOptions } = checkedOptions(options, { response: aFunction });
   const gate = createGate<ProcedureCall<Context>, ProcedureAnswer>(reader, limits, gateOptions);
-  const tell = (call: ProcedureCall<Context>, headers: Passed["headers"]): void =>
+  const sendHeaders = (call: ProcedureCall<Context>, headers: Passed["headers"]): void =>
     setHeaders(response === undefined ? findHeaderTarget(call.ctx) : response(call), headers);
   return (call) => {
     const admit = (verdict: Verdict) => {
       if (verdict.kind === "skipped") return call.next({ ctx: {} });
-      tell(call, verdict.headers);
+      sendHeaders(call, verdict.headers);
       if (verdict.kind === "refused") throw errorFrom(verdict, refuse?.(verdict.problem, call));
       const { ticket } = verdict;
       if (ticket === undefined) return call.next({ ctx: {} });
-      // The symbol that it is attached by is copied into the new context, like the rest.
+      // tRPC copies the symbol that holds the ticket into the new context, like other properties.
       const added = { rateLimit: ticket };
       attachTicket(added, ticket);
       const answering = call.next({ ctx: added });
@@ -117,7 +117,7 @@ export function rateLimit<Context>(
 const codes: Readonly<Record<RefusalBody["status"], ErrorCode>> = {
   400: "BAD_REQUEST",
   429: "TOO_MANY_REQUESTS",
-  // tRPC 10 has no code that says it better.
+  // tRPC 10 has no better code.
   503: "SERVICE_UNAVAILABLE" in TRPC_ERROR_CODES_BY_KEY ? "SERVICE_UNAVAILABLE" : "INTERNAL_SERVER_ERROR",
 };
 
@@ -130,7 +130,7 @@ function errorFrom(refused: Refused, { code, message }: OwnError = {}): TRPCErro
   });
 }
 
-/** Of what `next` resolves with; it never rejects. Nothing, where a middleware behind this one forgot to hand it on. */
+/** `next` never rejects. It resolves with nothing if a later middleware forgot to return its result. */
 function answerFrom(result: unknown): ProcedureAnswer {
   const { ok, data, error } = (result ?? {}) as { ok?: boolean; data?: unknown; error?: TRPCError };
   if (ok === true) return { status: 200, data };

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import type { RequestReader } from "../gate.ts";
-import { warnOfTrust } from "../warn-of-trust.ts";
+import { warnAboutTrustedProxies } from "../warn-about-trusted-proxies.ts";
 import { RecentAddresses } from "./recent-addresses.ts";
 
 export function createFastifyReader(): RequestReader<FastifyRequest> {
@@ -14,7 +14,7 @@ export function createFastifyReader(): RequestReader<FastifyRequest> {
     ip: (request) => {
       if (!asked) {
         asked = true;
-        if (believesAnybody(request)) warnOfTrust("Fastify", "trustProxy");
+        if (trustsEveryPeer(request)) warnAboutTrustedProxies("Fastify", "trustProxy");
       }
       return addresses.find(request);
     },
@@ -23,10 +23,10 @@ export function createFastifyReader(): RequestReader<FastifyRequest> {
 }
 
 /**
- * Whether an address that is nobody's proxy may say whose request it is. Fastify does not tell how it was set up, so it is
- * asked about a request that never came, between two addresses that belong to documentation.
+ * Whether a peer that is not a proxy may say whose request it is. Fastify does not expose its settings, so this probes it
+ * with a made-up request between two addresses reserved for documentation.
  */
-function believesAnybody(request: FastifyRequest): boolean {
+function trustsEveryPeer(request: FastifyRequest): boolean {
   const headers = { "x-forwarded-for": "192.0.2.1" };
   const socket = { remoteAddress: "198.51.100.1" };
   const probe = Object.create(Object.getPrototypeOf(request) as object, { raw: { value: { headers, socket } } });

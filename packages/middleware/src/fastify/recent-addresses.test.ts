@@ -6,7 +6,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** What a server of these settings finds for each request, by itself and from memory, and how often it asked its proxies. */
+/** The addresses that a server with these settings finds directly and from memory, and how often it asked its proxies. */
 async function findBoth(trusts: (address: string) => boolean, requests: readonly (string | undefined)[]) {
   const recent = new RecentAddresses();
   const found: (readonly [string, string])[] = [];
@@ -34,7 +34,7 @@ async function findBoth(trusts: (address: string) => boolean, requests: readonly
 }
 
 describe("addresses of the last second", () => {
-  it("are what Fastify finds, whatever is forwarded", async () => {
+  it("equal the addresses that Fastify finds, whatever is forwarded", async () => {
     const chains = [
       "192.0.2.1",
       "192.0.2.2, 10.0.0.1",

@@ -5,9 +5,9 @@ const mostAddresses = 4096;
 const longestHeader = 256;
 
 /**
- * The addresses that Fastify found for requests of the last second. It reads every address of `X-Forwarded-For` anew and
- * compares it with each proxy it trusts, which costs more than all the rest of a limit; and nothing goes in but the peer
- * and that header. What an app's own `trustProxy` function says may be a second old.
+ * The addresses that Fastify found for requests of the last second. For every request Fastify parses every address of
+ * `X-Forwarded-For` and compares it with each trusted proxy, which costs more than the rest of a check. The result depends
+ * on the peer and that header alone. The answer of an app's own `trustProxy` function may be a second old.
  */
 export class RecentAddresses {
   readonly #known = new Map<string, string>();
@@ -16,7 +16,7 @@ export class RecentAddresses {
   find(request: FastifyRequest): string {
     const forwarded = request.headers["x-forwarded-for"];
     const peer = request.socket.remoteAddress;
-    // Without the header there is nothing to find out.
+    // Without the header, Fastify has nothing to compute.
     if (typeof forwarded !== "string" || peer === undefined || forwarded.length > longestHeader) return request.ip;
     const nowMs = performance.now();
     if (nowMs - this.#sinceMs >= memoryMs || this.#known.size >= mostAddresses) {

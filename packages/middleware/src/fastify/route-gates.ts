@@ -5,7 +5,7 @@ import type { Limits } from "../limits.ts";
 import type { RateLimitOptions } from "../rate-limit-options.ts";
 import { createFastifyReader } from "./create-fastify-reader.ts";
 
-/** What a route may say in its own `config.rateLimit`: nothing applies to it, or other limits than to the rest. */
+/** A route's `config.rateLimit`: `false` for no limit, or limits that replace the plugin's. */
 export type RouteLimits = Limits | false;
 
 /** A route's `config`, as Fastify completes it. */
@@ -15,20 +15,20 @@ export interface RouteConfig {
   readonly rateLimit: RouteLimits;
 }
 
-/** Routes with limits of their own, by their config. Of two plugins that a route stands below, the first counts it. */
+/** Routes with their own limits, by their config. If a route is inside two plugins, the first one counts it. */
 const claimed = new WeakMap<RouteConfig, { readonly by: RouteGates; readonly gate: Gate<FastifyRequest> }>();
 
-/** The gates of routes that have limits of their own, with the plugin's options for everything else. */
+/** The gates of routes that have their own limits. All other options are the plugin's. */
 export class RouteGates {
   readonly #options: RateLimitOptions<FastifyRequest>;
-  /** Routes that differ only in their constraints have one name. */
+  /** Routes that differ only in their constraints share a name. */
   readonly #byRoute = new Map<string, Map<Limits, Gate<FastifyRequest>>>();
 
   constructor(options: RateLimitOptions<FastifyRequest>) {
     this.#options = options;
   }
 
-  /** Undefined where no limit applies, or another plugin's does. */
+  /** Undefined if no limit applies, or another plugin's does. */
   find(config: RouteConfig): Gate<FastifyRequest> | undefined {
     if (config.rateLimit === false) return undefined;
     const known = claimed.get(config);
@@ -46,7 +46,7 @@ export class RouteGates {
     const known = gates.get(limits);
     if (known !== undefined) return known;
     try {
-      const options = this.#optionsOf(route, limits, gates.size > 0);
+      const options = this.#optionsFor(route, limits, gates.size > 0);
       const gate = createGate(createFastifyReader(), checkShape(limits), options);
       this.#byRoute.set(route, gates.set(limits, gate));
       return gate;
@@ -56,26 +56,26 @@ export class RouteGates {
     }
   }
 
-  /** Limits in one line are named after their route, as counters may be shared. */
-  #optionsOf(route: string, limits: Limits, isAnother: boolean): RateLimitOptions<FastifyRequest> {
+  /** One-line limits are named after their route, because counters may be shared. */
+  #optionsFor(route: string, limits: Limits, isAnother: boolean): RateLimitOptions<FastifyRequest> {
     const { name = "limit", counters, algorithm, onFailure, blockFor, ...options } = this.#options;
     if (typeof limits !== "string" && !Array.isArray(limits)) return options;
     if (isAnother && counters !== undefined) {
       throw new SluiceError(
         "invalid_policies",
-        "another route of this method and path has other limits; give both a name, as in limit(windows, { name, counters })",
+        "another route with this method and path has different limits; name both: limit(windows, { name, counters })",
       );
     }
     return { ...options, name: `${name}:${asPolicyId(route)}`, counters, algorithm, onFailure, blockFor };
   }
 }
 
-/** Every route becomes another id, and most routes are one already. */
+/** Each route gets a distinct id. Most routes are valid ids already. */
 function asPolicyId(route: string): string {
   return route.replace(/[^A-Za-z0-9._:/-]/gu, (char) => `@${char.codePointAt(0)!.toString(16)}.`);
 }
 
-/** @fastify/rate-limit reads the same place, and has objects there that mean something else. */
+/** @fastify/rate-limit reads the same property, and its objects mean something else. */
 function checkShape(limits: Limits): Limits {
   if (typeof limits !== "object" || limits === null || Array.isArray(limits)) return limits;
   if ("limiter" in limits || "check" in limits || "policies" in limits) return limits;

@@ -57,7 +57,7 @@ it.each([
   [128_128, { seconds: 128, nanos: 128_000_000 }],
   [3_600_000, { seconds: 3600, nanos: 0 }],
   [9_007_199_254_740_991, { seconds: 9_007_199_254_740, nanos: 991_000_000 }],
-])("tells a wait of %i ms exactly", (retry_after_ms, retry_delay) => {
+])("encodes a wait of %i ms exactly", (retry_after_ms, retry_delay) => {
   expect(decodeStatus(encodeStatusDetails(8, "No room.", { ...denied, retry_after_ms }))).toEqual({
     code: 8,
     message: "No room.",
@@ -65,7 +65,7 @@ it.each([
   });
 });
 
-it("names the limits without room, in whatever letters", () => {
+it("names the exhausted limits, in any alphabet", () => {
   const problem = { ...denied, "violated-policies": ["limit/ip", "ж/".repeat(200)] };
   expect(decodeStatus(encodeStatusDetails(8, "Später", problem))).toEqual({
     code: 8,

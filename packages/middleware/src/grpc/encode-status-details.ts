@@ -1,8 +1,8 @@
 import type { RefusalBody } from "../refusal.ts";
 
 /**
- * The trailer `grpc-status-details-bin` of a refusal: a `google.rpc.Status` with `RetryInfo` where waiting helps,
- * `QuotaFailure` that names the limits without room, and `BadRequest` that names the fields that are wrong.
+ * The trailer `grpc-status-details-bin` of a refusal: a `google.rpc.Status` with `RetryInfo` if waiting helps,
+ * `QuotaFailure` that names the exhausted limits, or `BadRequest` that names the wrong fields.
  */
 export function encodeStatusDetails(code: number, message: string, problem: RefusalBody): Buffer {
   return Buffer.concat([
@@ -30,7 +30,7 @@ function listDetails(problem: RefusalBody): readonly Detail[] {
   return details;
 }
 
-/** `QuotaFailure` and `BadRequest` have one shape: what it is about, and what is wrong with it, any number of times. */
+/** `QuotaFailure` and `BadRequest` share a shape: repeated pairs of a name and a description. */
 function pairs(listed: readonly (readonly [string, string])[]): Buffer {
   return Buffer.concat(
     listed.map(([about, what]) =>
@@ -47,18 +47,18 @@ function duration(ms: number): Buffer {
 const varintType = 0;
 const lengthPrefixedType = 2;
 
-/** A field of type int32 or int64 that is not negative. */
+/** A non-negative field of type int32 or int64. */
 function wholeNumber(field: number, value: number): Buffer {
   return Buffer.concat([varint(field * 8 + varintType), varint(value)]);
 }
 
-/** A field of type string or bytes, or another message. */
+/** A field of type string, bytes or message. */
 function lengthPrefixed(field: number, value: string | Buffer): Buffer {
   const bytes = typeof value === "string" ? Buffer.from(value) : value;
   return Buffer.concat([varint(field * 8 + lengthPrefixedType), varint(bytes.length), bytes]);
 }
 
-/** Seven bits a byte, the lowest first; the eighth says that more follow. */
+/** Seven bits per byte, lowest first; the eighth bit means that more bytes follow. */
 function varint(value: number): Buffer {
   const bytes: number[] = [];
   let left = value;

@@ -8,10 +8,10 @@ export interface EndingStatus {
   readonly meant: boolean;
 }
 
-/** How a call ends whose limit threw: with a status where the error is one, as errors of handlers are, else untold. */
+/** The status of a call whose limit threw: the error's own if it carries one, as handlers' errors may, else UNKNOWN. */
 export function statusFromError(error: unknown): EndingStatus {
   const { code, details, metadata } = (error ?? {}) as Readonly<Record<string, unknown>>;
-  // Errors of databases have numbers for codes as well, but no details.
+  // Database errors have numeric codes as well, but no details.
   if (typeof details !== "string" || typeof code !== "number" || status[code] === undefined || code === status.OK) {
     return { code: status.UNKNOWN, details: "Unknown error", metadata: null, meant: false };
   }

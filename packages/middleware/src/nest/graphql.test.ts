@@ -7,7 +7,7 @@ import { limit } from "sluice";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Limits } from "../limits.ts";
 import type { NestRequest } from "./exchange.ts";
-import { RateLimit, RateLimitModule, type RateLimitModuleOptions, rateLimitOf, SkipRateLimit } from "./index.ts";
+import { findTicket, RateLimit, RateLimitModule, type RateLimitModuleOptions, SkipRateLimit } from "./index.ts";
 
 class Greetings {
   hello(name: string): string {
@@ -20,7 +20,7 @@ class Greetings {
     return "own";
   }
   async greet({ req }: { req: NestRequest }): Promise<number> {
-    const ticket = rateLimitOf(req)!;
+    const ticket = findTicket(req)!;
     await ticket.charge(5);
     return ticket.decision.remaining!;
   }
@@ -82,7 +82,7 @@ async function start(limits: Limits, options?: RateLimitModuleOptions): Promise<
 }
 
 describe("Nest and GraphQL", () => {
-  it("counts operations by client address, tells how they stand, and refuses with the problem in the error", async () => {
+  it("counts operations by client address, sends headers, and refuses with the problem in the error", async () => {
     const asks = await start("2/h");
     const first = await asks('{ hello(name: "ada") }');
     expect(first.data).toEqual({ hello: "hello ada" });
@@ -100,7 +100,7 @@ describe("Nest and GraphQL", () => {
     expect(headers.get("content-type")).toMatch(/^application\/(graphql-response\+)?json/);
   });
 
-  it("counts every field that is asked for, under whatever name", async () => {
+  it("counts every field of a query, whatever its alias", async () => {
     const asks = await start("3/h");
     const { data, errors } = await asks(
       '{ a: hello(name: "1") b: hello(name: "2") c: hello(name: "3") d: hello(name: "4") }',
@@ -109,7 +109,7 @@ describe("Nest and GraphQL", () => {
     expect(errors).toHaveLength(1);
   });
 
-  it("takes type and field for the endpoint", async () => {
+  it("uses type and field as the endpoint", async () => {
     const policies = {
       policies: [
         {

@@ -1,4 +1,4 @@
-export { rateLimitOf } from "../attach-ticket.ts";
+export { findTicket } from "../attach-ticket.ts";
 export type { Limits } from "../limits.ts";
 export type { RateLimitOptions, Sent } from "../rate-limit-options.ts";
 export type { Ticket } from "../ticket.ts";

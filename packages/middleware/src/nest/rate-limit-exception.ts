@@ -3,7 +3,7 @@ import type { Decision } from "sluice";
 import type { Refused } from "../gate.ts";
 
 /**
- * A refusal. Its response is the problem body, or the app's own (`refuse`); its headers stand on the response already.
+ * A refusal. Its response is the problem body, or the app's own (`refuse`); its headers are on the response already.
  * GraphQL servers show `extensions`.
  */
 export class RateLimitException extends HttpException {
@@ -11,11 +11,11 @@ export class RateLimitException extends HttpException {
   readonly extensions: { readonly code: string; readonly status: number; readonly problem: unknown };
 
   constructor(refused: Refused) {
-    const body = bodyOf(refused);
+    const body = decodeBody(refused);
     super(body, refused.status);
-    this.message = messageOf(body);
+    this.message = messageFromBody(body);
     this.refused = refused;
-    this.extensions = { code: codeOf(refused.decision), status: refused.status, problem: body };
+    this.extensions = { code: codeFromDecision(refused.decision), status: refused.status, problem: body };
   }
 
   get decision(): Decision | undefined {
@@ -23,8 +23,8 @@ export class RateLimitException extends HttpException {
   }
 }
 
-/** What was made into text, as it was before. */
-export function bodyOf({ body, headers }: Refused): string | object {
+/** The body as it was before it became text. */
+export function decodeBody({ body, headers }: Refused): string | object {
   if (!/[/+]json\b/.test(headers["content-type"] ?? "")) return body;
   try {
     const read: unknown = JSON.parse(body);
@@ -34,12 +34,12 @@ export function bodyOf({ body, headers }: Refused): string | object {
   }
 }
 
-function messageOf(body: string | object): string {
+function messageFromBody(body: string | object): string {
   if (typeof body === "string") return body;
   return "detail" in body && typeof body.detail === "string" ? body.detail : "Too Many Requests";
 }
 
-function codeOf(decision: Decision | undefined): string {
+function codeFromDecision(decision: Decision | undefined): string {
   if (decision === undefined) return "BAD_REQUEST";
   return decision.reason === "degraded" ? "SERVICE_UNAVAILABLE" : "TOO_MANY_REQUESTS";
 }

@@ -3,20 +3,19 @@ import type { NestResponse } from "./exchange.ts";
 import { RateLimitException } from "./rate-limit-exception.ts";
 
 /**
- * Answers refusals over HTTP with the problem body as it is, which Nest's own filter would not: it knows no other type than
- * `application/json`. `RateLimitModule` brings it along. A filter of the app that catches everything may come first; it sees an
- * `HttpException`.
+ * Answers refusals over HTTP with the problem body and its content type. Nest's own filter would send `application/json`.
+ * `RateLimitModule` registers this filter. If a catch-all filter of the app comes first, it sees an `HttpException`.
  */
 export class RateLimitFilter implements ExceptionFilter<RateLimitException> {
   catch(exception: RateLimitException, host: ArgumentsHost): void {
-    // GraphQL has an answer of its own.
+    // GraphQL renders errors itself.
     if (host.getType<string>() !== "http") throw exception;
     const { status, headers, body } = exception.refused;
     const contentType = headers["content-type"]!;
     const response = host.getArgByIndex<NestResponse>(1);
     if ("raw" in response) {
       if (response.raw.headersSent) return;
-      // To a text Fastify would add a charset, which this type does not have.
+      // Fastify would add a charset to a string, which this content type does not have.
       response.status(status).header("content-type", contentType).send(Buffer.from(body));
       return;
     }

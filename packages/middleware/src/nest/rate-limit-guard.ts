@@ -1,25 +1,25 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from "@nestjs/common";
 import { attachTicket } from "../attach-ticket.ts";
 import type { Gate, Passed, Refused, Verdict } from "../gate.ts";
-import { warnOfProcess } from "../warn-of-process.ts";
+import { warnOncePerMinute } from "../warn-once-per-minute.ts";
 import {
   type ContextKind,
   type Exchange,
-  exchangeOf,
-  kindOf,
+  exchangeFromContext,
+  findContextKind,
   type NestRequest,
   type NestResponse,
   rawResponse,
 } from "./exchange.ts";
-import { bodyOf, RateLimitException } from "./rate-limit-exception.ts";
+import { decodeBody, RateLimitException } from "./rate-limit-exception.ts";
 import { RouteGates } from "./route-gates.ts";
 import { whenSent } from "./when-sent.ts";
 
 const guarded = Symbol("sluice.guarded");
 
 /**
- * Asks the limits before a handler of HTTP, GraphQL or WebSockets. `RateLimitModule` puts it before all of them; where it is
- * told not to, `@UseGuards(RateLimitGuard)` does so here and there. Standing at one handler twice it counts once.
+ * Checks the limits before a handler of HTTP, GraphQL or WebSockets. `RateLimitModule` puts it before all handlers; with
+ * `everywhere: false`, `@UseGuards(RateLimitGuard)` puts it before single ones. Used twice on a handler, it counts once.
  */
 export class RateLimitGuard implements CanActivate {
   readonly #gates: RouteGates;
@@ -29,16 +29,19 @@ export class RateLimitGuard implements CanActivate {
   }
 
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
-    const kind = kindOf(context);
+    const kind = findContextKind(context);
     if (kind === undefined) {
       const type = JSON.stringify(context.getType<string>());
-      warnOfProcess("SLUICE_UNKNOWN_CONTEXT", `calls of type ${type} pass without being counted`);
+      warnOncePerMinute(
+        "SLUICE_UNKNOWN_CONTEXT",
+        `calls of type ${type} are not supported, and pass without being counted`,
+      );
       return true;
     }
     if (isGuarded(context)) return true;
     const gate = this.#gates.gateFor(context, kind);
     if (gate === undefined) return true;
-    const exchange = exchangeOf(context, kind);
+    const exchange = exchangeFromContext(context, kind);
     const verdict = gate.decide(exchange.request);
     if (verdict instanceof Promise) return verdict.then((one) => admit(gate, exchange, kind, one));
     return admit(gate, exchange, kind, verdict);
@@ -48,7 +51,7 @@ export class RateLimitGuard implements CanActivate {
 Injectable()(RateLimitGuard);
 Inject(RouteGates)(RateLimitGuard, undefined, 0);
 
-/** One call of a handler has one context, which all of its guards see. */
+/** Each call of a handler has one context, which all of its guards share. */
 function isGuarded(context: ExecutionContext & { [guarded]?: true }): boolean {
   if (context[guarded]) return true;
   context[guarded] = true;
@@ -77,25 +80,25 @@ function admit(
   return true;
 }
 
-/** An answer of the app's own that cannot be sent is the app's error. Nest 10 lets requests hang whose filter throws. */
+/** A refusal by the app that cannot be sent is the app's error. In Nest 10 a request hangs if its filter throws. */
 function checkAnswer({ status, headers }: Refused): void {
-  if (!(status >= 100 && status <= 999)) throw new RangeError(`refuse must answer with a status, not with ${status}`);
-  // As Node checks it; to import that of Node would load its whole HTTP client.
+  if (!(status >= 100 && status <= 999)) throw new RangeError(`refuse must return an HTTP status, not ${status}`);
+  // The same check as Node's; importing Node's would load its whole HTTP client.
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(headers["content-type"]!)) {
-    throw new TypeError("refuse must answer with a contentType that can stand in a header");
+    throw new TypeError("refuse must return a contentType that is a valid header value");
   }
 }
 
-/** On the response of Node, so that they also go out where a handler writes to it directly. */
+/** Set on Node's response, so that they are sent even if a handler writes to it directly. */
 function setHeaders(response: NestResponse, { headers }: Passed | Refused): void {
   const raw = rawResponse(response);
   if (raw.headersSent) return;
-  // What type the answer to a refusal has, its writer says.
+  // The filter sets the content type.
   for (const name in headers) if (name !== "content-type") raw.setHeader(name, headers[name]!);
 }
 
-/** As an error that gateways tell their clients about. */
+/** Throws an error that gateways send to their clients. */
 async function refuseClient(refused: Refused): Promise<never> {
   const { WsException } = await import("@nestjs/websockets");
-  throw new WsException(bodyOf(refused));
+  throw new WsException(decodeBody(refused));
 }

@@ -22,8 +22,8 @@ import { type RateLimitSettings, RouteGates } from "./route-gates.ts";
 
 interface Everywhere {
   /**
-   * Whether all handlers are guarded. Absent: true. False: those where `@UseGuards(RateLimitGuard)` stands, which runs after the
-   * guards before it, and so knows whom they found out.
+   * Whether all handlers are guarded. Default: true. If false, only handlers with `@UseGuards(RateLimitGuard)` are, which
+   * runs after the guards listed before it and so sees the user they authenticated.
    */
   readonly everywhere?: boolean | undefined;
 }
@@ -40,20 +40,20 @@ export interface RateLimitAsyncOptions<Request extends object = NestRequest>
 }
 
 /**
- * Rate limits for Nest 10 and later: `RateLimitModule.forRoot("100/m")` among the imports of the app's module, and every
- * handler of HTTP (on Express or Fastify), GraphQL and WebSockets is limited, until it says otherwise (`RateLimit`,
- * `SkipRateLimit`).
+ * Rate limits for Nest 10 and later. With `RateLimitModule.forRoot("100/m")` in the imports of the app's module, every
+ * handler of HTTP (on Express or Fastify), GraphQL and WebSockets is limited, unless a decorator changes that
+ * (`RateLimit`, `SkipRateLimit`).
  *
- * The client's address is the platform's own, unless `trustedProxies` or `ip` say otherwise. The endpoint is the route's
+ * The client's address is the platform's own, unless `trustedProxies` or `ip` is given. The endpoint is the route's
  * pattern with its prefix and version (`/v1/orders/:id`), `/graphql/Query/orders` for a field, `/ws/orders` for an event.
  *
- * - **HTTP**: Nest asks no guard about a path that has no route; a controller with `@All("*")`, last, makes one of them. And
- *   it asks once the body is parsed, where it parses one. What is to be refused before, `rateLimit` for Express or Fastify does.
+ * - **HTTP**: Nest runs no guard for a path without a route; to limit those too, add a controller with `@All("*")` last.
+ *   Guards run after the body is parsed. To refuse before that, use `rateLimit` for Express or Fastify.
  * - **GraphQL**: an operation counts once for each of its fields that Nest guards. On Fastify, headers and charges need the
  *   reply in the context: `context: (req, reply) => ({ req, reply })`.
  * - **WebSockets**: before Nest 12, a gateway needs `@UseGuards(RateLimitGuard)`, and a filter that sends errors to clients
- *   of `ws`. A client of `ws` does not know the headers it came with, so behind a proxy say `ip`. An event has no answer to
- *   charge by or give back for; its handler does so by `rateLimitOf(client)`.
+ *   of `ws`. A client of `ws` does not keep its request headers, so behind a proxy set `ip`. An event has no answer to
+ *   charge by or give back for; its handler uses `findTicket(client)`.
  */
 export class RateLimitModule implements OnModuleInit {
   readonly #self: ModuleRef;
@@ -70,39 +70,39 @@ export class RateLimitModule implements OnModuleInit {
   ): DynamicModule {
     const { everywhere, ...rest } = checkedOptions(options, { everywhere: trueOrFalse });
     const create = (): RouteGates => createRouteGates({ ...rest, limits });
-    // Says now what is wrong. Every app that imports the module has limits of its own.
+    // Reports mistakes now. Every app that imports the module gets its own limits.
     create();
-    return moduleOf({ provide: RouteGates, useFactory: create }, { everywhere });
+    return createModule({ provide: RouteGates, useFactory: create }, { everywhere });
   }
 
-  /** Limits and options that have to be waited for: `useFactory: (config) => ({ limits: config.get("limits") })`. */
+  /** Limits and options that come from other providers: `useFactory: (config) => ({ limits: config.get("limits") })`. */
   static forRootAsync<Request extends object = NestRequest>(options: RateLimitAsyncOptions<Request>): DynamicModule {
     checkOptions<RateLimitAsyncOptions<Request>>(options, asyncForms, asyncCall);
     const { imports = [], inject = [], useFactory, everywhere } = options;
-    if (useFactory === undefined) throw wrongModule("useFactory", `must be given; ${asyncHint}`);
+    if (useFactory === undefined) throw wrongModule("useFactory", `is required; ${asyncHint}`);
     const create = async (...injected: never[]): Promise<RouteGates> => {
       const settings = await useFactory(...injected);
       if (!anObject.holds(settings)) throw wrongModule("useFactory", `must return an object; ${asyncHint}`);
       return createRouteGates(settings);
     };
-    // Nest hands in whatever was injected, and has no types for it.
+    // Nest passes the injected values, and has no types for them.
     const provider: FactoryProvider = {
       provide: RouteGates,
       inject,
       useFactory: create as FactoryProvider["useFactory"],
     };
-    return { ...moduleOf(provider, { everywhere }), imports };
+    return { ...createModule(provider, { everywhere }), imports };
   }
 
-  /** Keeps an app from starting whose limits would not be asked, or would begin anew with every request. */
+  /** Fails the start of an app whose limits would never be checked, or would start fresh with every request. */
   onModuleInit(): void {
     if (this.#self.introspect(RouteGates).scope !== Scope.DEFAULT) {
-      throw wrongModule("inject", "must name nothing that is made for each request: limits outlive requests");
+      throw wrongModule("inject", "must not name request-scoped providers: limits outlive requests");
     }
     if ([...this.#modules.values()].filter(({ metatype }) => metatype === RateLimitModule).length > 1) {
       throw wrongModule(
         "imports",
-        `must have RateLimitModule once: of two only one is asked; give all limits to it, as in forRoot(["10/s", "100/h"])`,
+        `must contain RateLimitModule once: only one of two is used; give it all limits, as in forRoot(["10/s", "100/h"])`,
       );
     }
   }
@@ -126,20 +126,20 @@ function wrongModule(name: string, message: string): SluiceError {
 
 function createRouteGates<Request extends object>(settings: RateLimitSettings<Request>): RouteGates {
   const reflector = new Reflector();
-  // What a request is, only the app can say; whoever reads it here takes every field for one that may be missing.
+  // Only the app knows the type of its requests; code here treats every field as optional.
   return new RouteGates(settings as RateLimitSettings, (target) => reflector.get(markKey, target));
 }
 
 let modulesMade = 0;
 
-function moduleOf(gates: Provider, { everywhere = true }: Everywhere): DynamicModule {
+function createModule(gates: Provider, { everywhere = true }: Everywhere): DynamicModule {
   modulesMade += 1;
   return {
     module: RateLimitModule,
     global: true,
     providers: [
       gates,
-      // Before Nest 11, modules are the same that are written alike, and factories are, whatever limits they have.
+      // Before Nest 11, modules with equal source text are the same module, and all factories have equal text.
       { provide: "sluice:module", useValue: modulesMade },
       RateLimitGuard,
       { provide: APP_FILTER, useClass: RateLimitFilter },

@@ -3,36 +3,36 @@ import { SluiceError } from "sluice";
 import { createGate, type Gate } from "../gate.ts";
 import { type AskedLimiter, type Limits, limiterFrom, type OneLineOptions } from "../limits.ts";
 import type { RateLimitOptions } from "../rate-limit-options.ts";
-import { type ContextKind, endpointOf, type HandlerOrClass, type NestRequest, readerFor } from "./exchange.ts";
+import { type ContextKind, endpointFromContext, type HandlerOrClass, type NestRequest, readerFor } from "./exchange.ts";
 
-/** The limits of an app, and how they are asked. */
+/** The limits of an app, and how they are checked. */
 export interface RateLimitSettings<Request extends object = NestRequest> extends RateLimitOptions<Request> {
   readonly limits: Limits;
 }
 
-/** What a controller or a handler says of its own. What it leaves out stays as it is around it. */
+/** The settings of a controller or a handler. It inherits those it omits. */
 export interface RouteLimits<Request extends object = NestRequest> extends RateLimitOptions<Request> {
   readonly limits?: Limits | undefined;
 }
 
-/** What decorators have written: limits of its own, or none at all. */
+/** The mark that a decorator leaves: settings, or no limits at all. */
 export type RouteMark = RouteLimits | "skip";
 
-/** Finds what was written on a controller or a handler. */
+/** Finds the mark on a controller or a handler. */
 export type ReadMark = (target: HandlerOrClass) => RouteMark | undefined;
 
 /**
- * The gate of every handler. Where handler, controller and app all have something to say, the nearest says it: its limits
- * instead of theirs, its options over theirs, its dimensions beside theirs.
+ * The gate of every handler. Of the settings of handler, controller and app, the nearest wins: its limits replace theirs,
+ * its options override theirs, and its dimensions are added to theirs.
  */
 export class RouteGates {
   readonly #settings: RateLimitSettings;
   readonly #limiter: AskedLimiter;
   readonly #readMark: ReadMark;
-  /** By handler and controller, because controllers inherit handlers; then by where the call goes to. */
+  /** By handler and controller, because controllers inherit handlers; then by endpoint. */
   readonly #gates = new WeakMap<HandlerOrClass, WeakMap<HandlerOrClass, Map<string, Gate<NestRequest> | undefined>>>();
   readonly #limiters = new WeakMap<RouteLimits, WeakMap<HandlerOrClass, AskedLimiter>>();
-  /** Names of limits that are taken. */
+  /** Names of limits that are in use. */
   readonly #names: Set<string>;
 
   constructor(settings: RateLimitSettings, readMark: ReadMark) {
@@ -40,16 +40,16 @@ export class RouteGates {
     this.#readMark = readMark;
     this.#names = new Set([settings.name ?? "limit"]);
     this.#limiter = limiterFrom(settings.limits, settings);
-    // Says now what is wrong, and not to the first request.
+    // Reports mistakes now, not at the first request.
     createGate(readerFor("http", ""), this.#limiter, gateOptions([settings]));
   }
 
-  /** Undefined where nothing is limited. */
+  /** Undefined if nothing is limited. */
   gateFor(context: ExecutionContext, kind: ContextKind): Gate<NestRequest> | undefined {
     const ofHandler = findOrCreate(this.#gates, context.getHandler(), () => new WeakMap());
     const gates = findOrCreate(ofHandler, context.getClass(), () => new Map());
-    // A handler serves one route, or several that the platform tells apart; a resolver may serve fields of several types.
-    const endpoint = kind === "graphql" ? endpointOf(context, kind) : kind;
+    // A handler serves one route, or several that the platform distinguishes; a resolver may serve fields of several types.
+    const endpoint = kind === "graphql" ? endpointFromContext(context, kind) : kind;
     if (gates.has(endpoint)) return gates.get(endpoint);
     const gate = this.#createGate(context, kind);
     gates.set(endpoint, gate);
@@ -63,12 +63,12 @@ export class RouteGates {
     const levels: RouteLimits[] = [this.#settings];
     if (ofController !== undefined && ofController !== "skip") levels.push(ofController);
     if (ofHandler !== undefined) levels.push(ofHandler);
-    const limiter = this.#limiterOf(levels, context, ofHandler);
-    return createGate(readerFor(kind, endpointOf(context, kind)), limiter, gateOptions(levels));
+    const limiter = this.#limiterFor(levels, context, ofHandler);
+    return createGate(readerFor(kind, endpointFromContext(context, kind)), limiter, gateOptions(levels));
   }
 
-  /** That of the nearest level that has limits of its own. */
-  #limiterOf(
+  /** The limiter of the nearest level that has limits. */
+  #limiterFor(
     levels: readonly RouteLimits[],
     context: ExecutionContext,
     ofHandler: RouteLimits | undefined,
@@ -81,7 +81,7 @@ export class RouteGates {
     return findOrCreate(byController, controller, () => {
       const name = level === ofHandler ? `${controller.name}.${context.getHandler().name}` : controller.name;
       const around = levels.slice(0, nearest);
-      return this.#createLimiter(around, this.#limiterOf(around, context, undefined), level, name);
+      return this.#createLimiter(around, this.#limiterFor(around, context, undefined), level, name);
     });
   }
 
@@ -93,7 +93,7 @@ export class RouteGates {
   ): AskedLimiter {
     const limits = level.limits!;
     if (!isOneLine(limits)) return limiterFrom(limits, level);
-    // All but the name: two limits of one name would be one limit.
+    // The name is not inherited: two limits with one name would be one limit.
     const { algorithm, onFailure, blockFor } = merged([...around, level]);
     const counters = level.counters ?? limiterAround.counters;
     const local = counters?.local ?? true;
@@ -106,13 +106,13 @@ export class RouteGates {
     });
   }
 
-  /** A name that no other limit has. Where counters are shared, other processes have to come to the same one. */
+  /** A name that no other limit has. If counters are shared, other processes must arrive at the same one. */
   #newName(wanted: string, local: boolean): string {
     const name = wanted.replaceAll(/[^A-Za-z0-9._-]/g, "_").slice(0, 120);
     let unused = name;
     for (let i = 2; this.#names.has(unused); i++) {
       if (!local) {
-        const message = `must be given: two limits would both be called ${name}, and count in the same counters`;
+        const message = `is required: two limits would both be called ${name}, and share their counters`;
         throw new SluiceError("invalid_policies", `name ${message}`, [{ path: ["name"], message }]);
       }
       unused = `${name}.${i}`;
@@ -134,7 +134,7 @@ export function isOneLine(limits: Limits | undefined): limits is string | readon
   return typeof limits === "string" || Array.isArray(limits);
 }
 
-/** What a gate is told beside its limiter, nearest last. */
+/** A gate's options besides its limiter; the nearest level comes last. */
 function gateOptions(levels: readonly RouteLimits[]): RateLimitOptions<NestRequest> {
   return { ...merged(levels), ...noOneLineOptions };
 }

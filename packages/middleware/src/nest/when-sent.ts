@@ -7,8 +7,8 @@ type Done = (sent: Sent) => void;
 const waiting = new WeakMap<ServerResponse, Done[]>();
 
 /**
- * Tells what was sent, when the answer is out. Where several wait for one answer, as the fields of a GraphQL operation do, the
- * first is told of the bytes and the others of none, so that they are charged once.
+ * Reports what was sent, once the answer is sent. If several callers wait for one answer, as the fields of a GraphQL
+ * operation do, the first gets the bytes and the others 0, so that bytes are charged once.
  */
 export function whenSent(response: ServerResponse, done: Done): void {
   const others = waiting.get(response);

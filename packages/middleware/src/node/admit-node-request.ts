@@ -3,7 +3,7 @@ import { attachTicket } from "../attach-ticket.ts";
 import type { Gate, Verdict } from "../gate.ts";
 import { watchResponse } from "./watch-response.ts";
 
-/** Carries a verdict out on a response of Node: headers where the request passes, the whole answer where it does not. */
+/** Applies a verdict to a Node response: sets headers if the request passes, sends the whole answer if not. */
 export function admitNodeRequest<Request extends object>(
   gate: Gate<Request>,
   request: Request,

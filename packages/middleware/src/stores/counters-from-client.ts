@@ -16,23 +16,23 @@ const deadlineMs = 1000;
 const known = new WeakMap<object, CounterStore>();
 
 /**
- * Counters on the server of a client that the app has (ioredis, iovalkey, node-redis), by connections of their own. There is
- * one set of them for a client, however many limiters there are. It ends with the client, and begins anew with one that is
- * connected again. A client's own prefix of keys is kept: apps that share a server by their prefixes count apart.
+ * Counters on the server of the app's own client (ioredis, iovalkey, node-redis), over separate connections. All limiters
+ * of a client share one set of counters. It is closed when the client ends, and opened again when the client reconnects.
+ * The client's key prefix is kept: apps that share a server by their prefixes count separately.
  */
 export function countersFromClient(client: object): CounterStore {
   let counters = known.get(client);
   if (counters === undefined) {
-    counters = new CountersOfClient(client);
+    counters = new ClientCounters(client);
     known.set(client, counters);
   }
   return counters;
 }
 
-class CountersOfClient implements CounterStore {
+class ClientCounters implements CounterStore {
   readonly local = false;
   readonly #client: LendingClient;
-  /** Undefined where the client has ended. */
+  /** Undefined once the client has ended. */
   #counters: RedisCounters | undefined;
 
   constructor(client: LendingClient) {
@@ -80,20 +80,24 @@ class CountersOfClient implements CounterStore {
     if (this.#counters !== undefined) return this.#counters;
     const { status, isOpen } = this.#client;
     const isBack = status === undefined ? isOpen === true : status !== "end";
-    if (!isBack) throw new StoreUnavailable("storage_unavailable", "the client that lends its connection has ended");
+    if (!isBack)
+      throw new StoreUnavailable(
+        "storage_unavailable",
+        "the Redis client given as storeClient or redis has ended; connect it again",
+      );
     this.#counters = this.#begin();
     return this.#counters;
   }
 
   #begin(): RedisCounters {
-    // What is none of those clients is refused by name.
+    // `redis` refuses an object that is none of those clients.
     // The stores warn of outages.
-    return redis(this.#client as RedisSource, { deadlineMs, prefix: prefixOf(this.#client), warn: false });
+    return redis(this.#client as RedisSource, { deadlineMs, prefix: findPrefix(this.#client), warn: false });
   }
 }
 
-/** What names of keys begin with. A client's prefix that is none for counters is told by its hash. */
-function prefixOf({ options }: LendingClient): string | undefined {
+/** The prefix of keys. A client's prefix that counters cannot use is replaced by its hash. */
+function findPrefix({ options }: LendingClient): string | undefined {
   const prefix = options?.keyPrefix || options?.redisOptions?.keyPrefix;
   if (typeof prefix !== "string" || prefix === "") return undefined;
   if (/^[\w.:-]{1,60}$/.test(prefix)) return `${prefix}s`;
@@ -101,7 +105,7 @@ function prefixOf({ options }: LendingClient): string | undefined {
 }
 
 interface LendingClient {
-  /** All of them call the prefix the same; a cluster's may stand among the options of its nodes. */
+  /** All three clients use this name; a cluster may have it in the options of its nodes. */
   readonly options?: { readonly keyPrefix?: unknown; readonly redisOptions?: { readonly keyPrefix?: unknown } };
   /** ioredis and iovalkey. */
   readonly status?: string;

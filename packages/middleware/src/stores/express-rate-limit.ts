@@ -8,7 +8,7 @@ import {
   rateLimit as theirRateLimit,
 } from "express-rate-limit";
 import type { Algorithm, Decision } from "sluice";
-import { warnOfProcess } from "../warn-of-process.ts";
+import { warnOncePerMinute } from "../warn-once-per-minute.ts";
 import {
   countsWithoutLimit,
   type LimitShape,
@@ -26,7 +26,7 @@ class RequestInHand {
   readonly store: SluiceStore;
   /** Whether the hit may have to be given back. */
   readonly givesBack: boolean;
-  /** Where it depends on the request. */
+  /** Set if it depends on the request. */
   limit: number | undefined;
   #give: (() => Promise<unknown>) | undefined;
   #isOver = false;
@@ -36,7 +36,7 @@ class RequestInHand {
     this.givesBack = givesBack;
   }
 
-  /** The hit was charged, and `give` undoes that. An answer may be over before its hit is. */
+  /** The hit was charged, and `give` undoes that. The answer may end before the hit does. */
   charged(give: () => Promise<unknown>): void {
     this.#give = give;
     if (this.#isOver) this.giveBack();
@@ -53,22 +53,22 @@ class RequestInHand {
 const inHand = new AsyncLocalStorage<RequestInHand>();
 
 /**
- * A store for express-rate-limit 7 and 8, in memory or wherever `counters` are. Each hit is one atomic call; hits beyond the
- * limit are not charged, and `totalHits` is then the limit plus how many this process has refused the key in a row. Windows are
+ * A store for express-rate-limit 7 and 8, in memory or in `counters`. Each hit is one atomic call; hits beyond the limit
+ * are not charged, and `totalHits` is then the limit plus how many this process has refused the key in a row. Windows are
  * exact to the millisecond, counters expire, and in memory they are bounded.
  *
- * express-rate-limit does not tell its stores a limit that is a function, and takes hits back without saying which
- * (`skipFailedRequests`, `skipSuccessfulRequests`). `rateLimit` of this module does. Used with express-rate-limit's own, the
- * store then counts every hit, as others do, and can do so by `fixed_window`, `sliding_window` and `sliding_log` only.
+ * express-rate-limit does not pass its stores a limit that is a function, and takes hits back without saying which
+ * (`skipFailedRequests`, `skipSuccessfulRequests`). `rateLimit` of this module does. With express-rate-limit's own
+ * `rateLimit`, the store then counts every hit, as other stores do, by `fixed_window`, `sliding_window` or `sliding_log`.
  *
- * It does not pass on whether `passOnStoreError` was given either. `rateLimit` of this module does: the store then rejects while
- * counters cannot be asked, and express-rate-limit applies its option. With express-rate-limit's own `rateLimit`, give the store
+ * It does not pass on `passOnStoreError` either. `rateLimit` of this module does: the store then rejects while counters are
+ * unavailable, and express-rate-limit applies its option. With express-rate-limit's own `rateLimit`, give the store
  * `onFailure` instead.
  */
 export class SluiceStore implements Store {
   readonly localKeys: boolean;
   readonly prefix: string;
-  /** Absent where counters are shared: they cannot all be found. */
+  /** Absent if counters are shared: they cannot all be found. */
   readonly resetAll?: () => void;
   readonly #options: StoreOptions;
   readonly #algorithm: Algorithm | undefined;
@@ -76,7 +76,7 @@ export class SluiceStore implements Store {
   #refusal: unknown;
   #limits: LimitsByShape;
   #windowMs: number | undefined;
-  /** Undefined: not known beforehand. */
+  /** Undefined if not known beforehand. */
   #limit: number | undefined;
 
   constructor(options: StoreOptions = {}) {
@@ -102,14 +102,14 @@ export class SluiceStore implements Store {
     }
   }
 
-  /** Throws what `init` did: newer versions of express-rate-limit only log that. */
+  /** Throws the error that `init` threw: newer versions of express-rate-limit only log it. */
   confirm(): void {
     if (this.#refusal !== undefined) throw this.#refusal;
   }
 
   /**
-   * `passOnStoreError` was given: failures are errors for express-rate-limit, which passes them over or on. Called before the first
-   * hit, by `rateLimit` of this module.
+   * `passOnStoreError` was given: failures become errors for express-rate-limit, which ignores them or passes them on.
+   * `rateLimit` of this module calls this before the first hit.
    */
   obeyPassOnStoreError(passes: boolean): void {
     const { onFailure } = this.#options;
@@ -132,12 +132,12 @@ export class SluiceStore implements Store {
   increment(key: string): ClientRateLimitInfo | Promise<ClientRateLimitInfo> {
     const request = this.#isInHand() ? inHand.getStore() : undefined;
     const shape = this.#shape(request?.limit ?? this.#limit ?? Number.POSITIVE_INFINITY);
-    // What is given back goes where it came from, also when everything is reset meanwhile.
+    // A hit is given back to the counters it was taken from, even if everything was reset meanwhile.
     const limits = this.#limits;
     const counted = (decision: Decision): ClientRateLimitInfo => {
       const { receipt } = decision;
       if (receipt !== undefined) request?.charged(() => limits.give(receipt, shape));
-      return infoOf(decision, shape, request?.givesBack ?? false);
+      return infoFromDecision(decision, shape, request?.givesBack ?? false);
     };
     const decision = limits.hit(key, shape, { receipt: request?.givesBack });
     return decision instanceof Promise ? decision.then(counted) : counted(decision);
@@ -151,7 +151,7 @@ export class SluiceStore implements Store {
     await this.#limits.reset(key, this.#shape(1));
   }
 
-  /** Nothing is open: what `counters` have open is closed by who opened it. */
+  /** Closes nothing: the code that opened `counters` closes them. */
   shutdown(): void {
     this.#limits.disclaim();
   }
@@ -161,11 +161,14 @@ export class SluiceStore implements Store {
     const known = typeof limit === "number" && !takesBack ? limit : undefined;
     if (known === undefined && !this.#isInHand() && !countsWithoutLimit(this.#algorithm)) {
       const why = takesBack ? "hits that are taken back" : "a limit that is a function";
-      throw wrongOption("algorithm", `${this.#algorithm} and ${why} need rateLimit of this module`);
+      throw wrongOption(
+        "algorithm",
+        `${this.#algorithm} and ${why} need rateLimit from @sluice/middleware/express-rate-limit`,
+      );
     }
     this.#windowMs = windowMs;
     this.#limit = known;
-    // What cannot be kept is refused now, and not with the first request.
+    // Refuses impossible windows now, not at the first request.
     this.#limits.limiterFor(this.#shape(known ?? 1));
   }
 
@@ -180,20 +183,21 @@ export class SluiceStore implements Store {
 
   #shape(limit: number): LimitShape {
     this.confirm();
-    if (this.#windowMs === undefined) throw wrongOption("store", "has not been given to a rateLimit");
+    if (this.#windowMs === undefined)
+      throw wrongOption("store", "is not used by any rateLimit yet; give it to rateLimit({ store })");
     return { windowMs: this.#windowMs, limit };
   }
 
   #outsideOfRequests(method: string): LimitShape {
     if (this.#limit === undefined && !countsWithoutLimit(this.#algorithm)) {
-      throw wrongOption("limit", `must be a number for ${method} where algorithm is ${this.#algorithm}`);
+      throw wrongOption("limit", `must be a number for ${method} if algorithm is ${this.#algorithm}`);
     }
     return this.#shape(this.#limit ?? Number.POSITIVE_INFINITY);
   }
 }
 
 /**
- * express-rate-limit's `rateLimit`, with a `SluiceStore` in memory where no store is given. With such a store, limits that are
+ * express-rate-limit's `rateLimit`, with a `SluiceStore` in memory if no store is given. With such a store, limits that are
  * functions and hits that are taken back (`skipFailedRequests`, `skipSuccessfulRequests`) are as exact as others: a refused
  * hit is never charged, and never taken back.
  */
@@ -211,7 +215,7 @@ export function rateLimit(options: Partial<Options> = {}): RateLimitRequestHandl
 
   const ours: Partial<Options> = { ...options, store, skipFailedRequests: false, skipSuccessfulRequests: false };
   if (typeof limit === "function") {
-    // The limit is asked for before the hit instead of after it, once, and not for requests that are skipped.
+    // The limit function runs before the hit instead of after it, once, and not for skipped requests.
     const { skip = () => false } = options;
     ours.skip = async (request, response) => {
       if (await skip(request, response)) return true;
@@ -230,7 +234,7 @@ export function rateLimit(options: Partial<Options> = {}): RateLimitRequestHandl
   return Object.assign(handler, { resetKey: theirs.resetKey, getKey: theirs.getKey });
 }
 
-/** Gives back what turns out not to count, once the answer is out or its connection gone. */
+/** Gives back a hit that turns out not to count, once the answer is sent or its connection closed. */
 function watch(request: Request, response: Response, one: RequestInHand, options: Partial<Options>): void {
   const { skipFailedRequests = false, skipSuccessfulRequests = false, requestWasSuccessful = hasGoodStatus } = options;
   const finished = async (): Promise<void> => {
@@ -245,11 +249,15 @@ function watch(request: Request, response: Response, one: RequestInHand, options
   });
 }
 
-function infoOf(decision: Decision, { windowMs, limit }: LimitShape, givesBack: boolean): ClientRateLimitInfo {
+function infoFromDecision(
+  decision: Decision,
+  { windowMs, limit }: LimitShape,
+  givesBack: boolean,
+): ClientRateLimitInfo {
   const { allowed, used = 1, denyCount, retryAfterMs, resetAfterMs } = decision;
-  // A hit that could not be counted is a hit all the same.
+  // A hit that could not be counted is still a hit.
   if (allowed) return { totalHits: Math.max(used, 1), resetTime: fromNow(resetAfterMs ?? windowMs) };
-  // Handlers that go by the first hit beyond the limit find one. Theirs takes refused hits back with the other failures.
+  // Handlers that look for the first hit beyond the limit find one. express-rate-limit takes refused hits back as failures.
   const refused = givesBack ? 1 : Math.max(denyCount, 1);
   return { totalHits: Math.max(Math.floor(limit), 0) + refused, resetTime: fromNow(retryAfterMs ?? windowMs) };
 }
@@ -259,7 +267,7 @@ function hasGoodStatus(_request: Request, response: Response): boolean {
 }
 
 function reportGiveBack(error: unknown): void {
-  warnOfProcess("SLUICE_LIMITER_FAILED", `a request could not be given back: ${String(error)}`);
+  warnOncePerMinute("SLUICE_LIMITER_FAILED", `a request could not be given back: ${String(error)}`);
 }
 
 function fromNow(ms: number): Date {

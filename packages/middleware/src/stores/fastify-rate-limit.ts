@@ -28,15 +28,15 @@ export { fastifyRateLimit, fastifyRateLimit as default };
 /** Undefined with @fastify/rate-limit 10. */
 export const normalizeIP: (ip: string, ipv6Subnet?: number) => string = theirPlugin.normalizeIP;
 
-/** What the plugin can be told: everything that @fastify/rate-limit can, and where its counters live. */
+/** The options of @fastify/rate-limit, and where counters live. */
 export interface RateLimitPluginOptions
   extends TheirPluginOptions,
     Pick<StoreOptions, "algorithm" | "onFailure" | "onDegraded"> {
-  /** Where counters live. Absent: on the server of `redis`, else in this process's memory. Wants a `nameSpace`. */
+  /** Where counters live. Default: on the server of `redis`, else in this process's memory. Requires a `nameSpace`. */
   readonly counters?: CounterStore | undefined;
 }
 
-/** What the plugin hands to a store: its own options, or those of a route. */
+/** What the plugin passes to a store: its own options, or those of a route. */
 interface StoreParams {
   readonly continueExceeding?: boolean | undefined;
   readonly exponentialBackoff?: boolean | undefined;
@@ -63,17 +63,17 @@ interface Standing {
 
 /**
  * A store for @fastify/rate-limit 10 and 11, in memory; `sluiceStore` makes one over other counters. Each hit is one atomic
- * call; hits beyond `max` are not charged. They are told as `max` plus how many this process has refused the key in a row,
- * which is what `ban` goes by. `continueExceeding` and `exponentialBackoff` block the key for their time, 30 days at most.
+ * call; hits beyond `max` are not charged. They are reported as `max` plus how many this process has refused the key in a
+ * row, which `ban` uses. `continueExceeding` and `exponentialBackoff` block the key for their time, 30 days at most.
  *
- * Routes with limits of their own have counters of their own, by method, path and constraints. In shared counters, limiters
- * that belong to no route (`fastify.rateLimit()`, `fastify.createRateLimit()`) are told apart by `max` and `timeWindow`.
+ * Routes with their own limits have separate counters, by method, path and constraints. In shared counters, limiters that
+ * belong to no route (`fastify.rateLimit()`, `fastify.createRateLimit()`) are distinguished by `max` and `timeWindow`.
  */
 export class SluiceStore implements FastifyRateLimitStore {
   readonly #limits: LimitsByShape;
   readonly #options: LimitsOptions;
   readonly #backoff: "none" | "window" | "exponential";
-  /** Those of this store and of its children, each prefix once. */
+  /** The limits of this store and of its children, each prefix once. */
   #claimed = new Map<string, LimitsByShape>();
 
   constructor(params: StoreParams = {}, options: LimitsOptions = {}) {
@@ -83,7 +83,7 @@ export class SluiceStore implements FastifyRateLimitStore {
     this.#backoff = params.continueExceeding ? "window" : params.exponentialBackoff ? "exponential" : "none";
     this.#remember();
     const { timeWindow, max } = params;
-    // What cannot be kept is refused now, and not with the first request.
+    // Refuses impossible windows now, not at the first request.
     if (typeof timeWindow === "number") {
       this.#limits.limiterFor(this.#shape(timeWindow, typeof max === "number" ? max : 1));
     }
@@ -102,7 +102,7 @@ export class SluiceStore implements FastifyRateLimitStore {
     } else callback(null, standingAfter(decision, timeWindow, max));
   }
 
-  /** How a key stands; nothing is taken. */
+  /** Reads a key's state; takes nothing. */
   read(key: string, callback: Callback, timeWindow: number, max: number): void {
     answer(callback, this.#read(key, timeWindow, max));
   }
@@ -119,7 +119,7 @@ export class SluiceStore implements FastifyRateLimitStore {
     return child.#remember();
   }
 
-  /** Nothing is open: what `counters` have open is closed by who opened it. */
+  /** Closes nothing: the code that opened `counters` closes them. */
   close(): void {
     for (const limits of this.#claimed.values()) limits.disclaim();
     this.#claimed.clear();
@@ -170,19 +170,19 @@ export function sluiceStore(options: StoreOptions): FastifyRateLimitStoreCtor {
 }
 
 /**
- * @fastify/rate-limit, with Sluice's counters where no `store` is given: those of `counters`, else on the server of `redis`
+ * @fastify/rate-limit, with Sluice's counters if no `store` is given: those of `counters`, else on the server of `redis`
  * (a client of ioredis, iovalkey or node-redis; needs @sluice/redis), else in memory. Memory is bounded without `cache`.
  */
 const fastifyRateLimit: FastifyPluginAsync<RateLimitPluginOptions> = async (fastify, options) => {
   const { counters, algorithm, onFailure, onDegraded, ...settings } = options;
   if (settings.store !== undefined) {
     for (const [name, value] of Object.entries({ counters, algorithm, onFailure, onDegraded })) {
-      if (value !== undefined) throw wrongOption(name, "has no effect on a store that is given: leave one of them out");
+      if (value !== undefined) throw wrongOption(name, "has no effect if store is given: remove one of them");
     }
     await theirPlugin(fastify, settings, () => {});
     return;
   }
-  const given: LimitsOptions = { ...(await placeOf(options)), algorithm, onFailure, onDegraded };
+  const given: LimitsOptions = { ...(await chooseCounters(options)), algorithm, onFailure, onDegraded };
   const ours = obeySkipOnError(given, settings.skipOnError);
   class Store extends SluiceStore {
     constructor(params: StoreParams) {
@@ -196,8 +196,8 @@ const fastifyRateLimit: FastifyPluginAsync<RateLimitPluginOptions> = async (fast
 };
 
 /**
- * `skipOnError` was given, for the plugin or for a route: failures are errors for @fastify/rate-limit, which skips them or passes them
- * on. Where it was not given, `onFailure` decides.
+ * If `skipOnError` is given, for the plugin or for a route, failures become errors for @fastify/rate-limit, which skips
+ * them or passes them on. Otherwise `onFailure` decides.
  */
 function obeySkipOnError(options: LimitsOptions, skipOnError: unknown): LimitsOptions {
   const { onFailure } = options;
@@ -213,10 +213,10 @@ function findSkipOnError(route: RouteInfo | undefined): unknown {
   return own ? own.skipOnError : undefined;
 }
 
-/** Of a limiter that belongs to no route, while it is made. */
+/** The option of a limiter that belongs to no route, while it is being created. */
 let ownSkipOnError: unknown;
 
-/** The plugin hands stores the options of such a limiter merged with its own, whose `skipOnError` is then false though it was not given. */
+/** The plugin merges such a limiter's options with its own, so stores see `skipOnError: false` even if it was not given. */
 function noteOwnSkipOnError(fastify: FastifyInstance, name: "rateLimit" | "createRateLimit"): void {
   const make: (options?: object) => unknown = fastify[name];
   const noting = (options?: { readonly skipOnError?: unknown }): unknown => {
@@ -230,18 +230,18 @@ function noteOwnSkipOnError(fastify: FastifyInstance, name: "rateLimit" | "creat
   Object.assign(fastify, { [name]: noting });
 }
 
-// As fastify-plugin does: hooks and decorators are those of whoever registers the plugin, under the name it has always had.
+// As fastify-plugin does: hooks and decorators apply to the instance that registers the plugin, under its original name.
 Object.assign(fastifyRateLimit, {
   [Symbol.for("skip-override")]: true,
   [Symbol.for("fastify.display-name")]: "@fastify/rate-limit",
   [Symbol.for("plugin-meta")]: { fastify: "5.x", name: "@fastify/rate-limit" },
 });
 
-async function placeOf(options: RateLimitPluginOptions): Promise<Pick<StoreOptions, "counters" | "prefix">> {
+async function chooseCounters(options: RateLimitPluginOptions): Promise<Pick<StoreOptions, "counters" | "prefix">> {
   const { counters, redis, nameSpace } = options;
   if (counters !== undefined) return { counters, prefix: nameSpace };
   if (redis === undefined || redis === null) return {};
-  // Who keeps counters in memory need not have the package.
+  // Imported late, so that apps with counters in memory need not install @sluice/redis.
   const { countersFromClient } = await import("./counters-from-client.ts");
   return { counters: countersFromClient(redis as object), prefix: nameSpace ?? "fastify-rate-limit-" };
 }

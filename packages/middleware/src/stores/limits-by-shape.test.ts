@@ -20,7 +20,7 @@ describe("limits by shape", () => {
     expect(limits.limiterFor(once)).not.toBe(onceLimiter);
   });
 
-  it("keeps what a key has used, whatever its limit becomes and however many limits there are", async () => {
+  it("keeps a key's usage, whatever its limit becomes and however many limits there are", async () => {
     const limits = open();
     for (let limit = 1; limit <= 500; limit++) {
       expect(await limits.hit("key", { windowMs: 3_600_000, limit })).toMatchObject({ allowed: true, used: limit });
@@ -53,7 +53,7 @@ describe("limits by shape", () => {
     expect(await limits.hit("key", shape)).toMatchObject({ allowed: true, used: 1 });
   });
 
-  it("takes limits beyond what policies can say for the most that they can", async () => {
+  it("clamps limits beyond what policies allow", async () => {
     const limits = open();
     for (const windowMs of [0, 0.3, 1, Number.POSITIVE_INFINITY]) {
       for (const limit of [1e300, Number.POSITIVE_INFINITY]) {
@@ -79,7 +79,7 @@ describe("limits by shape", () => {
       return count;
     };
     expect(await warned(true, "storage_unavailable")).toBe(0);
-    // What only the caller sees is not among them, nor a check that was not answered in time.
+    // They do not report reasons that only the caller sees, nor a check that timed out.
     expect(await warned(true, "storage_full")).toBe(1);
     // There is one warning a minute.
     const later = vi.spyOn(performance, "now").mockReturnValue(performance.now() + 120_000);

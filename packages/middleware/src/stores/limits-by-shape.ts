@@ -14,50 +14,53 @@ import {
   StoreUnavailable,
   type StoreUnavailableReason,
 } from "sluice";
-import { warnOfProcess } from "../warn-of-process.ts";
-import { subjectOfKey } from "./subject-of-key.ts";
+import { warnOncePerMinute } from "../warn-once-per-minute.ts";
+import { subjectFromKey } from "./subject-from-key.ts";
 
-/** What every drop-in store can be told. */
+/** The options of every drop-in store. */
 export interface StoreOptions {
-  /** Where counters live. Absent: in this process's memory. */
+  /** Where counters live. Default: in this process's memory. */
   readonly counters?: CounterStore | undefined;
-  /** Keeps these counters apart from all others. Must be given where counters are shared, with Redis say. */
+  /** Keeps these counters separate from all others. Required if counters are shared, such as in Redis. */
   readonly prefix?: string | undefined;
-  /** Absent: `fixed_window`, whose windows begin at whole multiples of their length since 1970. */
+  /** Default: `fixed_window`, whose windows begin at whole multiples of their length since 1970. */
   readonly algorithm?: Algorithm | undefined;
-  /** What happens when counters cannot be asked. Absent: `open`, everything passes. `closed` rejects with an error. */
+  /** What happens while counters are unavailable. Default: `open`, everything passes. `closed` rejects with an error. */
   readonly onFailure?: FailMode | undefined;
-  /** Hears of each hit that was decided without the counters; must not throw. Absent: a warning of the process, once a minute at most, unless the counters report outages themselves. */
+  /**
+   * Called for each hit that was decided without the counters; must not throw. Default: a process warning, at most once a
+   * minute, unless the counters report outages themselves.
+   */
   readonly onDegraded?: ((reason: StoreUnavailableReason) => void) | undefined;
 }
 
 /**
- * `error` is for libraries that have an option for failing stores: the store rejects with a plain error, and the library does what
- * its option says. `closed` is the same with the status 503.
+ * `error` is for libraries that have an option for failing stores: the store rejects with a plain error, and the library
+ * applies its option. `closed` is the same with the status 503.
  */
 export interface LimitsOptions extends Omit<StoreOptions, "onFailure"> {
   readonly onFailure?: FailMode | "error" | undefined;
 }
 
-/** One limit, as libraries hand it to their stores with every hit. */
+/** One limit, as libraries pass it to their stores with every hit. */
 export interface LimitShape {
-  /** How long a window lasts. Infinity: what is used never comes back. */
+  /** How long a window lasts. Infinity: used cost never comes back. */
   readonly windowMs: number;
-  /** Infinity counts only. */
+  /** Infinity: counts, and never denies. */
   readonly limit: number;
-  /** After a denial the key is denied for this long. Absent or 0: not at all. */
+  /** After a denial the key is blocked for this long. Absent or 0: no block. */
   readonly blockForMs?: number | undefined;
-  /** Whether keys are blocked by hand, too. */
+  /** Whether keys can also be blocked by `block`. */
   readonly blockable?: boolean | undefined;
 }
 
 export interface Hit {
-  /** Absent: 1. */
+  /** Default: 1. */
   readonly cost?: number | undefined;
   readonly receipt?: boolean | undefined;
 }
 
-/** What a library calls a window's length and a block's, for messages. */
+/** The library's option names for a window's length and a block's, for error messages. */
 export interface ShapeNames {
   readonly windowMs: string;
   readonly blockForMs: string;
@@ -67,22 +70,22 @@ const ownNames: ShapeNames = { windowMs: "windowMs", blockForMs: "blockForMs" };
 const defaultAlgorithm: Algorithm = "fixed_window";
 const maxShapes = 100;
 const maxClaims = 1000;
-/** Which policies over which counters have a store in this process already. */
+/** The policies that have a store in this process already, by counters. */
 const claims = new WeakMap<CounterStore, Set<string>>();
-/** The bounds that policies have; what lies beyond is never reached. */
+/** The bounds that policies have; higher limits are never reached. */
 const maxPerMs = 10_000;
 const maxLimit = 1e12;
 const dayMs = 24 * 60 * 60 * 1000;
 const maxWindowDays = 3_653;
 const maxBlockForDays = 366;
 export const maxBlockForMs: number = maxBlockForDays * dayMs;
-/** `empty` gives back this often at most: 6 400 000 in all. */
+/** `empty` gives back at most this often: 6 400 000 in all. */
 const maxGiveBacks = 64;
 
 /**
- * Limiters for libraries that name window and limit with every hit instead of beforehand: one for each shape, the hundred used
- * last, all over the same counters. A counter belongs to prefix, window length and key, not to the limit, so that a key
- * whose limit changes keeps what it has used; a limiter that is forgotten takes no counter with it.
+ * Limiters for libraries that pass window and limit with every hit instead of beforehand: one per shape, the hundred used
+ * last, all over the same counters. A counter belongs to prefix, window length and key, not to the limit, so a key whose
+ * limit changes keeps its usage. Dropping a limiter drops no counter.
  */
 export class LimitsByShape {
   readonly counters: CounterStore;
@@ -91,58 +94,55 @@ export class LimitsByShape {
   readonly #names: ShapeNames;
   readonly #limiters = new Map<string, Limiter>();
 
-  /** `family` is the library whose store this is: the same prefix in two families is not the same. */
-  constructor(family: string, options: LimitsOptions, names: ShapeNames = ownNames) {
+  /** `library` is the library whose store this is: equal prefixes of two libraries stay separate. */
+  constructor(library: string, options: LimitsOptions, names: ShapeNames = ownNames) {
     this.counters = options.counters ?? new MemoryCounters();
     if (!this.counters.local && options.prefix === undefined) {
-      throw wrongOption(
-        "prefix",
-        "must be given where counters are shared, so that no other store counts in the same ones",
-      );
+      throw wrongOption("prefix", "is required if counters are shared, so that no other store counts in the same ones");
     }
-    this.#policy = policyId(family, options.prefix ?? "");
+    this.#policy = policyId(library, options.prefix ?? "");
     this.#options = options;
     this.#names = names;
   }
 
   /**
-   * Takes, in one atomic call, at once where counters are in this process. A denial is a value, and takes nothing. Where
-   * counters cannot be asked, `onFailure` answers; by `closed` and `error` it throws (or rejects with) `StoreUnavailable`.
+   * Takes in one atomic call, synchronously if counters are in this process. A denial is a value, and takes nothing. If
+   * counters are unavailable, `onFailure` decides; `closed` and `error` throw (or reject with) `StoreUnavailable`.
    */
   hit(key: string, shape: LimitShape, { cost, receipt }: Hit = {}): Decision | Promise<Decision> {
     const limiter = this.limiterFor(shape);
-    const request = { dimensions: this.dimensionsOf(key), cost, receipt };
+    const request = { dimensions: this.dimensionsFor(key), cost, receipt };
     if (this.counters.local) return this.#checked(limiter.checkSync(request));
     return limiter.check(request).then((decision) => this.#checked(decision));
   }
 
-  /** How a key stands to a cost; nothing is taken. */
+  /** Decides about a cost without taking it. */
   async peek(key: string, shape: LimitShape, cost = 0): Promise<Decision> {
-    return this.#checked(await this.limiterFor(shape).peek({ dimensions: this.dimensionsOf(key), cost }));
+    return this.#checked(await this.limiterFor(shape).peek({ dimensions: this.dimensionsFor(key), cost }));
   }
 
-  /** Takes unconditionally; gives back where the cost is below 0. False where counters could not be asked. */
+  /** Takes unconditionally; gives back if the cost is negative. False if counters were unavailable. */
   charge(key: string, shape: LimitShape, cost: number): Promise<boolean> {
-    return this.#attempt(this.limiterFor(shape).charge({ dimensions: this.dimensionsOf(key), cost }));
+    return this.#attempt(this.limiterFor(shape).charge({ dimensions: this.dimensionsFor(key), cost }));
   }
 
-  /** Gives a hit back by its receipt, once. False as well where there was nothing left to give back. */
+  /** Gives a hit back by its receipt, once. False also if there was nothing left to give back. */
   give(receipt: Receipt, shape: LimitShape): Promise<boolean> {
     return this.#attempt(this.limiterFor(shape).give(receipt));
   }
 
-  /** False where counters could not be asked. The shape must be `blockable`, here and where it is hit. */
+  /** False if counters were unavailable. The shape must be `blockable`, here and in `hit`. */
   block(key: string, shape: LimitShape, forMs: number): Promise<boolean> {
     const whole = Math.min(Math.max(Math.ceil(forMs), 1), maxBlockMs);
-    return this.#attempt(this.limiterFor(shape).block({ dimensions: this.dimensionsOf(key) }, whole));
+    return this.#attempt(this.limiterFor(shape).block({ dimensions: this.dimensionsFor(key) }, whole));
   }
 
   /**
-   * Gives back everything that the key has used, of which there is `used`, and leaves its block in place. Never throws: what cannot
-   * be given back stays used until its window ends. False where counters could not be asked, which is reported.
+   * Gives back all that the key has used, `used` in total, and leaves its block in place. Never throws: usage that cannot be
+   * given back stays until its window ends. False if counters were unavailable, which is reported.
    */
   async empty(key: string, shape: LimitShape, used: number): Promise<boolean> {
-    const dimensions = this.dimensionsOf(key);
+    const dimensions = this.dimensionsFor(key);
     try {
       for (let left = used, i = 0; left > 0 && i < maxGiveBacks; left -= maxCost, i++) {
         await this.limiterFor(shape).charge({ dimensions, cost: -maxCost });
@@ -155,18 +155,18 @@ export class LimitsByShape {
     }
   }
 
-  /** Forgets what the key has used, and lifts its block. False where counters could not be asked. */
+  /** Forgets the key's usage, and lifts its block. False if counters were unavailable. */
   reset(key: string, shape: LimitShape): Promise<boolean> {
-    return this.#attempt(this.limiterFor(shape).reset({ dimensions: this.dimensionsOf(key) }));
+    return this.#attempt(this.limiterFor(shape).reset({ dimensions: this.dimensionsFor(key) }));
   }
 
-  /** Says that these counters are this store's own: who claims the same ones in this process is warned of. */
+  /** Claims these counters for this store. A second store in this process that claims the same ones causes a warning. */
   claim(): void {
     const claimed = claims.get(this.counters) ?? new Set();
     if (claimed.has(this.#policy)) {
       const { prefix = "" } = this.#options;
-      const shared = `two stores count in the same counters, those of prefix ${JSON.stringify(prefix)}`;
-      warnOfProcess("SLUICE_SHARED_COUNTERS", `${shared}; give each a prefix of its own`);
+      const shared = `two stores share the counters of prefix ${JSON.stringify(prefix)}`;
+      warnOncePerMinute("SLUICE_SHARED_COUNTERS", `${shared}; give each a different prefix`);
     }
     if (claimed.size < maxClaims) claims.set(this.counters, claimed.add(this.#policy));
   }
@@ -175,8 +175,8 @@ export class LimitsByShape {
     claims.get(this.counters)?.delete(this.#policy);
   }
 
-  dimensionsOf(key: string): { readonly key: string } {
-    return { key: subjectOfKey(key) };
+  dimensionsFor(key: string): { readonly key: string } {
+    return { key: subjectFromKey(key) };
   }
 
   limiterFor({ windowMs, limit, blockForMs = 0, blockable = false }: LimitShape): Limiter {
@@ -185,7 +185,7 @@ export class LimitsByShape {
     if (limiter === undefined) limiter = this.#createLimiter(windowMs, limit, blockForMs, blockable);
     else if (this.#limiters.size > 1) this.#limiters.delete(shape);
     else return limiter;
-    // What was used last stands last.
+    // Recently used limiters are last.
     this.#limiters.set(shape, limiter);
     if (this.#limiters.size > maxShapes) {
       for (const oldest of this.#limiters.keys()) {
@@ -210,18 +210,18 @@ export class LimitsByShape {
       policies: {
         policies: [{ id: this.#policy, limits: [one], on_failure: onFailure === "error" ? "closed" : onFailure }],
       },
-      // Who has just taken sees it when looking.
+      // A read right after a take sees that take.
       previewCacheMs: 0,
     });
   }
 
   #checked(decision: Decision): Decision {
     const { degraded, reason, allowed } = decision;
-    // Nobody forces decisions of a limiter that is made here.
+    // Decisions of a limiter created here are never forced.
     if (degraded === undefined || degraded === "kill_switch") return decision;
     this.#report(degraded);
     if (reason !== "degraded" || allowed) return decision;
-    // Frameworks answer with the status that an error carries, and with 500 where it carries none.
+    // Frameworks answer with the status that an error carries, or with 500.
     const error = new StoreUnavailable(degraded);
     throw this.#options.onFailure === "error" ? error : Object.assign(error, { statusCode: 503 });
   }
@@ -242,7 +242,7 @@ export class LimitsByShape {
     if (onDegraded !== undefined) onDegraded(reason);
     // One outage, one warning: these counters report it, with its cause and its end. A timeout need not be an outage.
     else if (this.counters.reportsOutages === true && reason === "storage_unavailable") return;
-    else warnOfProcess("SLUICE_DEGRADED", `counters could not be asked (${reason}); ${this.#whatNow()}`);
+    else warnOncePerMinute("SLUICE_DEGRADED", `counters are unavailable (${reason}); ${this.#whatNow()}`);
   }
 
   #whatNow(): string {
@@ -260,7 +260,7 @@ export class LimitsByShape {
   }
 }
 
-/** Whether counters of this algorithm know how much was used, whatever the limit is: a limit of Infinity then only counts. */
+/** Whether counters of this algorithm record usage independently of the limit, so that a limit of Infinity only counts. */
 export function countsWithoutLimit(algorithm: Algorithm = defaultAlgorithm): boolean {
   return algorithm === "fixed_window" || algorithm === "sliding_window" || algorithm === "sliding_log";
 }
@@ -278,10 +278,10 @@ function wholeMs(name: string, ms: number, maxDays: number): number {
   return Math.ceil(ms);
 }
 
-/** An id that no other family and prefix have: prefixes that are no ids themselves, by their hash. */
-function policyId(family: string, prefix: string): string {
-  if (/^[A-Za-z0-9._:/@-]{0,80}$/.test(prefix)) return `${family}:${prefix}`;
-  return `${family}@${createHash("sha256").update(prefix, "utf16le").digest("hex")}`;
+/** An id unique to library and prefix. A prefix that is not a valid id is replaced by its hash. */
+function policyId(library: string, prefix: string): string {
+  if (/^[A-Za-z0-9._:/@-]{0,80}$/.test(prefix)) return `${library}:${prefix}`;
+  return `${library}@${createHash("sha256").update(prefix, "utf16le").digest("hex")}`;
 }
 
 export function wrongOption(name: string, message: string): SluiceError {

@@ -22,13 +22,13 @@ export class RateLimiterMemory extends RateLimiterAbstract {
 
 export interface RateLimiterRedisOptions extends RateLimiterOptions {
   /**
-   * A client of ioredis, iovalkey or node-redis that the app has. Counters are reached by connections of their own that are
-   * like the client's and end with it: no command waits in a queue of the client's, or is sent twice.
+   * The app's own client of ioredis, iovalkey or node-redis. Counters use separate connections with the client's settings,
+   * closed when it ends: no command waits in the client's queue, or is sent twice.
    */
   readonly storeClient?: object | undefined;
-  /** Clients are told apart without it. */
+  /** Not needed: the kind of client is detected. */
   readonly useRedisPackage?: boolean | undefined;
-  /** Rejects with an Error while the server cannot be asked, like `onFailure: "closed"`. Nothing waits for longer than a second. */
+  /** Rejects with an Error while the server is unavailable, like `onFailure: "closed"`. Nothing waits longer than a second. */
   readonly rejectIfRedisNotReady?: boolean | undefined;
   readonly rejectIfValkeyNotReady?: boolean | undefined;
 }
@@ -53,14 +53,14 @@ function failMode(options: RateLimiterRedisOptions): FailMode | undefined {
   if (onFailure === undefined || onFailure === "closed") return "closed";
   throw wrongOption(
     name,
-    `rejects while the server cannot be asked, and onFailure ${onFailure} does not: leave one out`,
+    `rejects while the server is unavailable, and onFailure ${onFailure} does not: remove one of them`,
   );
 }
 
 /** The same, under its other name. */
 export class RateLimiterValkey extends RateLimiterRedis {}
 
-/** Their names for these, for code that was written with them. */
+/** The original's type names, for existing code. */
 export type IRateLimiterOptions = RateLimiterOptions;
 export type IRateLimiterStoreOptions = RateLimiterRedisOptions;
 export type IRateLimiterRedisOptions = RateLimiterRedisOptions;

@@ -1,19 +1,19 @@
 export interface FoundRequest {
   /** The address at the other end of the connection. */
   readonly peer: string | undefined;
-  /** As the framework found it by its own settings; else the peer. */
+  /** As the framework's own settings find it; else the peer. */
   readonly ip: string | undefined;
   header(name: string): string | readonly string[] | undefined;
 }
 
-/** The shapes in which adapters of tRPC hand requests to a context. */
+/** The shapes in which tRPC's adapters pass requests to a context. */
 interface AnyRequest {
   readonly ip?: unknown;
   readonly socket?: { readonly remoteAddress?: string | undefined };
   readonly headers?: Readonly<Record<string, unknown>>;
 }
 
-/** The context's `req`: of Node, Express, Fastify, a WebSocket, or fetch, which knows no addresses. */
+/** The context's `req`: of Node, Express, Fastify, a WebSocket, or fetch, which has no addresses. */
 export function findRequest(ctx: unknown): FoundRequest | undefined {
   const { req } = (ctx ?? {}) as { readonly req?: unknown };
   if (typeof req !== "object" || req === null) return undefined;

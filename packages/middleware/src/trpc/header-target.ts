@@ -4,7 +4,7 @@ export type HeaderTarget =
   | { setHeader(name: string, value: string): unknown; readonly headersSent?: boolean }
   | { header(name: string, value: string): unknown; readonly sent?: boolean };
 
-/** The context's `resHeaders`, as tRPC's fetch adapter calls them, or its `res`, as the others do. */
+/** The context's `resHeaders`, the name in tRPC's fetch adapter, or `res`, the name in the others. */
 export function findHeaderTarget(ctx: unknown): HeaderTarget | undefined {
   const { resHeaders, res } = (ctx ?? {}) as Readonly<Record<string, unknown>>;
   return [resHeaders, res].find(isHeaderTarget);
@@ -15,7 +15,7 @@ function isHeaderTarget(value: unknown): value is HeaderTarget {
   return ["set", "setHeader", "header"].some((name) => typeof Reflect.get(value, name) === "function");
 }
 
-/** Nothing where headers are out already, as they are of a streamed batch. tRPC writes its own `Content-Type`. */
+/** Does nothing if headers are sent already, as in a streamed batch. tRPC writes its own `Content-Type`. */
 export function setHeaders(target: HeaderTarget | undefined, headers: Readonly<Record<string, string>>): void {
   if (target === undefined) return;
   for (const name in headers) {

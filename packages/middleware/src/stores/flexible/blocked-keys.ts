@@ -1,13 +1,13 @@
-import { subjectOfKey } from "../subject-of-key.ts";
+import { subjectFromKey } from "../subject-from-key.ts";
 
 const maxKeys = 100_000;
 
-/** Keys that this process denies by itself for a time: the last hundred thousand of them, without a timer. */
+/** Keys that this process denies locally for a time: the latest hundred thousand, without timers. */
 export class BlockedKeys {
   readonly #untilMs = new Map<string, number>();
 
   msLeft(key: string): number {
-    const untilMs = this.#untilMs.get(subjectOfKey(key));
+    const untilMs = this.#untilMs.get(subjectFromKey(key));
     if (untilMs === undefined) return 0;
     const leftMs = Math.ceil(untilMs - performance.now());
     if (leftMs <= 0) this.delete(key);
@@ -22,11 +22,11 @@ export class BlockedKeys {
         break;
       }
     }
-    this.#untilMs.set(subjectOfKey(key), performance.now() + forMs);
+    this.#untilMs.set(subjectFromKey(key), performance.now() + forMs);
   }
 
   delete(key: string): void {
-    this.#untilMs.delete(subjectOfKey(key));
+    this.#untilMs.delete(subjectFromKey(key));
   }
 
   clear(): void {

@@ -1,7 +1,7 @@
 import type { Key, OperationOptions, RateLimiterAbstract } from "./rate-limiter-abstract.ts";
 import { RateLimiterRes } from "./rate-limiter-res.ts";
 
-/** A limiter, and another that is asked where the first denies. The answer is the first's; whichever is ready sooner says when. */
+/** A limiter with a second one that is used if the first denies. The answer is the first's, with the shorter of the two waits. */
 export class BurstyRateLimiter {
   readonly #steady: RateLimiterAbstract;
   readonly #burst: RateLimiterAbstract;

@@ -1,5 +1,5 @@
 import { type Decision, maxBlockMs, maxCost, SluiceError, StoreUnavailable } from "sluice";
-import { warnOfProcess } from "../../warn-of-process.ts";
+import { warnOncePerMinute } from "../../warn-once-per-minute.ts";
 import {
   countsWithoutLimit,
   type LimitShape,
@@ -13,27 +13,27 @@ import { RateLimiterRes } from "./rate-limiter-res.ts";
 /** The options of every limiter: those of rate-limiter-flexible, and where counters live. */
 export interface RateLimiterOptions extends Omit<StoreOptions, "prefix"> {
   readonly points: number;
-  /** Seconds, also fractions of one. 0: what was consumed never comes back. */
+  /** Seconds; fractions are allowed. 0: consumed points never come back. */
   readonly duration: number;
-  /** Once more than `points` are consumed, the key is denied for this many seconds and begins anew after them. At most 30 days. */
+  /** Once more than `points` are consumed, the key is denied for this many seconds and then starts fresh. At most 30 days. */
   readonly blockDuration?: number | undefined;
-  /** `blockDuration` begins when this many points are consumed. At least `points`; absent: more than `points`. */
+  /** `blockDuration` begins when this many points are consumed. At least `points`. Default: more than `points`. */
   readonly blockOnConsumed?: number | undefined;
-  /** Keeps these counters apart from all others. Absent: `rlflx`, as ever; give one to each limiter that shares a server. */
+  /** Keeps these counters separate from all others. Default: `rlflx`, as in the original; give each limiter on a server its own. */
   readonly keyPrefix?: string | undefined;
-  /** Answers while counters cannot be asked; of this module, or of rate-limiter-flexible itself. */
+  /** Answers while counters are unavailable; a limiter of this module or of rate-limiter-flexible itself. */
   readonly insuranceLimiter?: InsuranceLimiter | undefined;
   /** Once this many points are consumed, deny the key in this process without asking. At least `points`. */
   readonly inMemoryBlockOnConsumed?: number | undefined;
-  /** How many seconds that lasts. Absent: until the points are back. */
+  /** How many seconds that lasts. Default: until the points are back. */
   readonly inMemoryBlockDuration?: number | undefined;
-  /** Not supported. The algorithm `leaky_bucket` tells how long to wait. */
+  /** Not supported. The algorithm `leaky_bucket` returns how long to wait. */
   readonly execEvenly?: false | undefined;
 }
 
 export type Key = string | number;
 
-/** What may be said of one operation. There is nothing: `customDuration` is refused. */
+/** Options of one operation. There are none: `customDuration` is refused. */
 export type OperationOptions = Readonly<Record<string, unknown>>;
 
 export interface InsuranceLimiter {
@@ -53,41 +53,41 @@ type RateLimiterLikeRes = Pick<
 >;
 
 const defaultPrefix = "rlflx";
-/** Of points that are taken or given without asking: so many calls, and no more. */
+/** At most this many calls for points that are taken or given unconditionally. */
 const maxChange = 64 * maxCost;
 const maxDurationSec = 3_653 * 24 * 60 * 60;
 const maxBlockSec = maxBlockMs / 1000;
-/** What is consumed during a block, for as long as the block lasts. */
+/** Counts points consumed during a block, as long as the block lasts. */
 const blockedTally: LimitShape = { windowMs: Number.POSITIVE_INFINITY, limit: Number.POSITIVE_INFINITY };
 
 /**
- * What all limiters of this module do; see `RateLimiterMemory` and `RateLimiterRedis`.
+ * The base of all limiters of this module; see `RateLimiterMemory` and `RateLimiterRedis`.
  *
- * They count as those of rate-limiter-flexible do: points that `consume` refuses are consumed all the same, and `blockDuration` begins
- * with the `consume` that exceeds `points`. When a block ends, the key begins anew. They differ in this:
+ * They count like those of rate-limiter-flexible: points that `consume` refuses are consumed too, and `blockDuration`
+ * begins with the `consume` that exceeds `points`. When a block ends, the key starts fresh. The differences:
  *
  * - Windows begin at whole multiples of `duration` since 1970, not with a key's first hit; `duration` is exact to the
- *   millisecond, also in Redis. Other algorithms have no such windows. Those that keep no count (`gcra`, `token_bucket`,
+ *   millisecond, also in Redis. Other algorithms have no such windows. Those without a count (`gcra`, `token_bucket`,
  *   `leaky_bucket`) do not count refused points either.
- * - A counter belongs to `keyPrefix`, `duration` and key: limiters of one prefix share it only where their durations agree.
+ * - A counter belongs to `keyPrefix`, `duration` and key: limiters of one prefix share it only if their durations are equal.
  * - `reward` ends at nothing consumed, gives no more than `points`, and does not end a block.
  * - `set` keeps the limiter's own duration; another one is refused.
  * - `duration: 0` is forgotten 30 days after the key was last used, and `block` for 0 seconds lasts 30 days.
- * - While counters cannot be asked everything passes, and a warning says so, unless there is an `insuranceLimiter`, or
- *   `rejectIfRedisNotReady` or `onFailure` says otherwise. Rejections are then an Error, never a `RateLimiterRes`.
- * - One call takes 100 000 points at most (`penalty`, `reward` and `set` 6 400 000), and whole ones.
+ * - While counters are unavailable everything passes with a warning, unless there is an `insuranceLimiter`,
+ *   `rejectIfRedisNotReady` or `onFailure`. Rejections are then an Error, never a `RateLimiterRes`.
+ * - One call takes at most 100 000 points (`penalty`, `reward` and `set` 6 400 000), in whole numbers.
  */
 export abstract class RateLimiterAbstract {
   readonly keyPrefix: string;
   readonly insuranceLimiter: InsuranceLimiter | undefined;
   readonly blockOnConsumed: number;
   readonly #limits: LimitsByShape;
-  /** Counters of what is consumed during blocks. */
+  /** Counters of points consumed during blocks. */
   readonly #blocked: LimitsByShape;
   readonly #blockedHere = new BlockedKeys();
   readonly #blockedHereOn: number;
   readonly #blockedHereMs: number;
-  /** Whether counters of this algorithm can count what is refused. */
+  /** Whether counters of this algorithm can count refused points. */
   readonly #tallies: boolean;
   readonly #hasFixedWindows: boolean;
   #points = 0;
@@ -98,7 +98,7 @@ export abstract class RateLimiterAbstract {
     refuse(
       options,
       "execEvenly",
-      "is not supported; the algorithm leaky_bucket tells how long each request should wait",
+      "is not supported; the algorithm leaky_bucket returns how long each request should wait",
     );
     this.points = options.points;
     this.duration = options.duration;
@@ -183,14 +183,14 @@ export abstract class RateLimiterAbstract {
   }
 
   /**
-   * Rejects with a `RateLimiterRes` where the points are not there, and with an Error where that cannot be said. Points that are refused
-   * are consumed as well.
+   * Rejects with a `RateLimiterRes` if there are not enough points, and with an Error if that is unknown. Refused points are
+   * consumed as well.
    */
   async consume(key: Key, pointsToConsume = 1, options: OperationOptions = {}): Promise<RateLimiterRes> {
     refuseCustomDuration(options);
     checkPoints(pointsToConsume, maxCost);
     const blockedMs = this.#blockedHereOn > 0 ? this.#blockedHere.msLeft(String(key)) : 0;
-    // As theirs, which does not ask how much was consumed.
+    // Like the original, which does not check how much was consumed.
     if (blockedMs > 0) throw new RateLimiterRes(0, blockedMs);
     return this.#insured(
       () => this.#consume(String(key), pointsToConsume),
@@ -203,7 +203,7 @@ export abstract class RateLimiterAbstract {
     );
   }
 
-  /** Takes points without asking, also more than there are. */
+  /** Takes points unconditionally, even more than there are. */
   async penalty(key: Key, points = 1, options: OperationOptions = {}): Promise<RateLimiterRes> {
     refuseCustomDuration(options);
     checkPoints(points, maxChange);
@@ -227,7 +227,7 @@ export abstract class RateLimiterAbstract {
     );
   }
 
-  /** How a key stands; null where nothing is known of it. */
+  /** A key's state; null if nothing is known about it. */
   async get(key: Key, options: OperationOptions = {}): Promise<RateLimiterRes | null> {
     refuseCustomDuration(options);
     return this.#insured(
@@ -242,7 +242,7 @@ export abstract class RateLimiterAbstract {
     );
   }
 
-  /** Makes so many points be consumed. In two steps: a request in between is counted as well. */
+  /** Sets the number of consumed points, in two steps: a request in between is counted as well. */
   async set(key: Key, points: number, secDuration?: number, options: OperationOptions = {}): Promise<RateLimiterRes> {
     refuseCustomDuration(options);
     if (secDuration !== undefined && secDuration >= 0 && secDuration !== this.duration) {
@@ -259,7 +259,7 @@ export abstract class RateLimiterAbstract {
     );
   }
 
-  /** Denies the key for `secDuration` seconds and replaces a block that stands. 0 lasts 30 days, the longest there is. */
+  /** Denies the key for `secDuration` seconds and replaces an existing block. 0 lasts 30 days, the longest possible block. */
   async block(key: Key, secDuration: number, options: OperationOptions = {}): Promise<RateLimiterRes> {
     refuseCustomDuration(options);
     if (!(secDuration >= 0 && secDuration <= maxBlockSec)) {
@@ -279,7 +279,7 @@ export abstract class RateLimiterAbstract {
     );
   }
 
-  /** Forgets the key and lifts its block. Whether there was anything to forget. */
+  /** Forgets the key and lifts its block. Returns whether there was anything to forget. */
   async delete(key: Key, options: OperationOptions = {}): Promise<boolean> {
     refuseCustomDuration(options);
     this.#blockedHere.delete(String(key));
@@ -303,13 +303,13 @@ export abstract class RateLimiterAbstract {
     return { windowMs, limit: this.points, blockable: true };
   }
 
-  /** The same counter without its limit: it counts what is refused as well. */
+  /** The same counter without its limit: it counts refused points as well. */
   #tally(): LimitShape {
     const shape = this.#shape();
     return this.#tallies ? { ...shape, limit: Number.POSITIVE_INFINITY } : shape;
   }
 
-  /** In the order in which theirs goes by its options. */
+  /** Applies the options in the original's order. */
   async #consume(key: string, points: number): Promise<RateLimiterRes> {
     const res = await this.#add(key, points);
     const { consumedPoints } = res;
@@ -331,7 +331,7 @@ export abstract class RateLimiterAbstract {
     return res;
   }
 
-  /** Whether these points are the ones that went too far: no later `consume` renews the block. */
+  /** Whether these points crossed the limit: no later `consume` renews the block. */
   #beginsBlock(consumed: number, points: number): boolean {
     const before = consumed - points;
     if (this.blockOnConsumed > this.points) return consumed >= this.blockOnConsumed && before < this.blockOnConsumed;
@@ -339,8 +339,8 @@ export abstract class RateLimiterAbstract {
   }
 
   /**
-   * Moves what was consumed to a separate counter for as long as the block lasts, so that the key begins anew after it. In this order
-   * nothing passes in between: until the block stands, the consumed points refuse.
+   * Moves the consumed points to a separate counter while the block lasts, so that the key starts fresh after it. In this
+   * order nothing passes in between: until the block is set, the consumed points refuse.
    */
   async #block(key: string, consumed: number, forMs: number, used: number): Promise<void> {
     await this.#blocked.reset(key, blockedTally);
@@ -348,13 +348,13 @@ export abstract class RateLimiterAbstract {
     if (await this.#limits.block(key, this.#tally(), forMs)) await this.#limits.empty(key, this.#tally(), used);
   }
 
-  /** Adds points to what the key has consumed, however little is left, and says how it stands then. 0 only looks. */
+  /** Adds points to those the key has consumed, however few are left, and returns its new state. 0 only reads. */
   async #add(key: string, points: number): Promise<RateLimiterRes> {
     const asked = points === 0 ? this.#limits.peek(key, this.#tally()) : this.#count(key, points);
     const decision = asked instanceof Promise ? await asked : asked;
     const { allowed, reason, used = 0, retryAfterMs, resetAfterMs = this.msDuration } = decision;
     if (reason === "blocked") return this.#addToBlocked(key, points, retryAfterMs ?? resetAfterMs);
-    // An algorithm without a count reports what it refuses as if it were consumed.
+    // An algorithm without a count reports refused points as if they were consumed.
     const consumed = allowed || points === 0 ? used : Math.max(used + points, Math.floor(this.points) + 1);
     const remaining = Math.max(this.points - consumed, 0);
     let afterMs = this.duration === 0 ? -1 : resetAfterMs;
@@ -365,7 +365,7 @@ export abstract class RateLimiterAbstract {
     return new RateLimiterRes(remaining, afterMs, consumed, consumed === points && points > 0);
   }
 
-  /** One atomic call, in memory up to three within one turn. */
+  /** One atomic call; in memory up to three within one turn. */
   #count(key: string, points: number): Decision | Promise<Decision> {
     if (!this.#limits.counters.local) return this.#limits.hit(key, this.#tally(), { cost: points });
     const decision = this.#limits.hit(key, this.#shape(), { cost: points }) as Decision;
@@ -392,7 +392,7 @@ export abstract class RateLimiterAbstract {
     return res!;
   }
 
-  /** Charges points; gives them back where they are below 0. */
+  /** Charges points; gives them back if negative. */
   async #charge(key: string, points: number): Promise<RateLimiterRes> {
     const { reason } = await this.#limits.peek(key, this.#tally());
     await inParts(points, (part) =>
@@ -419,13 +419,13 @@ export abstract class RateLimiterAbstract {
 
 function storeOptions(options: RateLimiterOptions): StoreOptions {
   const { counters, algorithm, onFailure, onDegraded, insuranceLimiter, keyPrefix = defaultPrefix } = options;
-  if (typeof keyPrefix !== "string") throw wrongOption("keyPrefix", "must be a text");
+  if (typeof keyPrefix !== "string") throw wrongOption("keyPrefix", "must be a string");
   const insured: StoreOptions = {
     onFailure: "closed",
     onDegraded:
       onDegraded ??
       ((reason) =>
-        warnOfProcess("SLUICE_DEGRADED", `counters could not be asked (${reason}); the insurance limiter answers`)),
+        warnOncePerMinute("SLUICE_DEGRADED", `counters are unavailable (${reason}); the insurance limiter answers`)),
   };
   return {
     counters,
@@ -437,7 +437,7 @@ function storeOptions(options: RateLimiterOptions): StoreOptions {
   };
 }
 
-/** Options that are not supported are never just passed over. */
+/** Unsupported options are refused, never ignored. */
 export function refuse(options: object, name: string, message: string): void {
   if (Reflect.get(options, name)) throw wrongOption(name, message);
 }
@@ -446,7 +446,7 @@ function refuseCustomDuration(options: OperationOptions): void {
   refuse(options, "customDuration", "is not supported; make a limiter for each duration");
 }
 
-/** As many calls as it takes: none is for more than one request may cost. */
+/** Splits points into as many calls as needed: one request has a maximum cost. */
 async function inParts(points: number, call: (part: number) => Promise<unknown>): Promise<void> {
   for (let left = points; left !== 0; ) {
     const part = Math.max(Math.min(left, maxCost), -maxCost);

@@ -1,4 +1,4 @@
-/** How a key stands, in the words of rate-limiter-flexible. */
+/** A key's state, with the field names of rate-limiter-flexible. */
 export class RateLimiterRes {
   remainingPoints: number;
   /** −1: never. */

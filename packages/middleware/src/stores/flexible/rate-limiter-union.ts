@@ -11,7 +11,7 @@ export class RateLimiterUnion {
       throw wrongOption("limiters", "must be one or more limiters of this module");
     }
     if (new Set(limiters.map(({ keyPrefix }) => keyPrefix)).size < limiters.length) {
-      throw wrongOption("limiters", "must each have a keyPrefix of their own, by which their answers are told");
+      throw wrongOption("limiters", "must each have a different keyPrefix, because answers are keyed by it");
     }
     this.#limiters = limiters;
   }
@@ -24,7 +24,7 @@ export class RateLimiterUnion {
   }
 
   #byPrefix<Answer>(answers: readonly Answer[]): Record<string, Answer> {
-    const told: [string, Answer][] = this.#limiters.map(({ keyPrefix }, i) => [keyPrefix, answers[i]!]);
-    return Object.fromEntries(told.filter(([, answer]) => answer !== undefined));
+    const entries: [string, Answer][] = this.#limiters.map(({ keyPrefix }, i) => [keyPrefix, answers[i]!]);
+    return Object.fromEntries(entries.filter(([, answer]) => answer !== undefined));
   }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { addressOfPeer } from "./address-of-peer.ts";
+import { addressFromPeer } from "./address-from-peer.ts";
 
 it.each([
   ["203.0.113.7:50051", "203.0.113.7"],
@@ -8,5 +8,5 @@ it.each([
   ["::ffff:203.0.113.7:1", "::ffff:203.0.113.7"],
   ["unknown", undefined],
 ])("finds the address of %s", (peer, address) => {
-  expect(addressOfPeer(peer)).toBe(address);
+  expect(addressFromPeer(peer)).toBe(address);
 });

@@ -1,6 +1,6 @@
 import { forbidden, notFound, permanentRedirect, redirect } from "next/navigation.js";
 import { expect, it } from "vitest";
-import { statusOfThrown } from "./status-of-thrown.ts";
+import { statusFromThrown } from "./status-from-thrown.ts";
 
 function thrownBy(act: () => unknown): unknown {
   try {
@@ -18,12 +18,12 @@ it.each([
   ["an error with another digest", () => Object.assign(new Error("a"), { digest: "123" }), 500],
   ["a text", () => "NEXT_REDIRECT;replace;/;307;", 500],
   ["nothing", () => undefined, 500],
-])("knows what Next answers after %s", (_name, act, status) => {
-  expect(statusOfThrown(thrownBy(act))).toBe(status);
+])("knows the status of Next's answer after %s", (_name, act, status) => {
+  expect(statusFromThrown(thrownBy(act))).toBe(status);
 });
 
-it("knows what Next answers after forbidden(), where that is switched on", () => {
+it("knows the status of Next's answer after forbidden(), if that is enabled", () => {
   process.env.__NEXT_EXPERIMENTAL_AUTH_INTERRUPTS = "true";
-  expect(statusOfThrown(thrownBy(forbidden))).toBe(403);
+  expect(statusFromThrown(thrownBy(forbidden))).toBe(403);
   delete process.env.__NEXT_EXPERIMENTAL_AUTH_INTERRUPTS;
 });

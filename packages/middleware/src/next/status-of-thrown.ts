@@ -1,9 +1,0 @@
-/**
- * The status that Next answers with when a route handler throws: that of `redirect()`, `notFound()`, `forbidden()` and
- * `unauthorized()`, which Next knows by their digests, else 500.
- */
-export function statusOfThrown(thrown: unknown): number {
-  const { digest } = (thrown ?? {}) as { readonly digest?: unknown };
-  const meant = /^NEXT_(?:REDIRECT;.*;(30[378]);|HTTP_ERROR_FALLBACK;(40[134]))$/s.exec(String(digest));
-  return Number(meant?.[1] ?? meant?.[2] ?? 500);
-}
