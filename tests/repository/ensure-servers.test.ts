@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adviceFor, codenameOf, deriveBackports, findLacking, programs } from "../../scripts/ensure-servers.mjs";
+import { adviceFor, findCodename, deriveBackports, findLacking, programs } from "../../scripts/ensure-servers.mjs";
 
 const fit: Readonly<Record<string, string>> = {
   "valkey-server": "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=39f7\n",
@@ -69,7 +69,7 @@ describe("the release of this machine", () => {
     ["plain", "ID=debian\nVERSION_CODENAME=bookworm\n"],
     ["quoted", 'VERSION_CODENAME="bookworm"\nID=debian'],
   ])("is read where it is %s", (_how, text) => {
-    expect(codenameOf(text)).toBe("bookworm");
+    expect(findCodename(text)).toBe("bookworm");
   });
 });
 

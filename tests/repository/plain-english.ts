@@ -13,6 +13,7 @@ export const guarded: readonly string[] = [
   "packages/*/AGENTS.md",
   "examples/*/README.md",
   "packages/middleware/src/**/*.ts",
+  "packages/pace/src/**/*.ts",
 ];
 
 /** Guarded pages that are still to be rewritten. The list only shrinks: a page that has become plain must leave it. */

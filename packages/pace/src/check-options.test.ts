@@ -25,9 +25,9 @@ describe("options that do not exist", () => {
     expect(() => call(options as never)).toThrow(SluiceError);
   });
 
-  it("are told from a limit in the wrong place", () => {
-    expect(() => pace({ concurrency: 2 } as never)).toThrow(/^limit must be a text .*; options come second/);
-    expect(() => pace({ limit: 1, per: "1s" } as never)).toThrow(/^limit must be a text/);
+  it("are distinguished from a limit in the wrong place", () => {
+    expect(() => pace({ concurrency: 2 } as never)).toThrow(/^limit must be a string .*; options come second/);
+    expect(() => pace({ limit: 1, per: "1s" } as never)).toThrow(/^limit must be a string/);
     expect(() => pace(undefined, { concurrency: undefined, nonsense: undefined } as never)).not.toThrow();
   });
 });

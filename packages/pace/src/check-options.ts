@@ -11,7 +11,7 @@ export type OptionForm =
   | "clock"
   | "signal";
 
-/** What an option may be, where TypeScript does not see to it. */
+/** What an option may be, for callers without TypeScript. */
 const forms: Readonly<Record<OptionForm, { readonly holds: (value: unknown) => boolean; readonly means: string }>> = {
   function: { holds: isFunction, means: "a function" },
   boolean: { holds: (value) => typeof value === "boolean", means: "true or false" },
@@ -26,7 +26,7 @@ const forms: Readonly<Record<OptionForm, { readonly holds: (value: unknown) => b
   signal: { holds: isSignal, means: "an AbortSignal" },
 };
 
-/** Throws an error that names the first option that is of another form. Absent ones pass. */
+/** Throws an error that names the first option of a wrong type. Absent options pass. */
 export function checkOptions<Options extends object>(
   options: Options,
   wanted: { readonly [Name in keyof Options]?: OptionForm },
@@ -90,7 +90,7 @@ function isClock(value: unknown): boolean {
   );
 }
 
-/** A signal may be null, as `fetch` has it; and of another implementation. */
+/** A signal may be null, as in `fetch`, and of another implementation. */
 function isSignal(value: unknown): boolean {
   return value === null || (isRecord(value) && "aborted" in value && "addEventListener" in value);
 }

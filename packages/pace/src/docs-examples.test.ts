@@ -11,7 +11,7 @@ describe.each([
   { page: "../../docs/callers.md", least: 8 },
 ])("the examples in $page", ({ page, least }) => {
   const text = readFileSync(new URL(`../${page}`, import.meta.url), "utf8");
-  /** Every TypeScript block; a text block right after one holds what it prints. */
+  /** Every TypeScript block; a text block right after one holds its output. */
   const blocks = [...text.matchAll(/^```ts\n([\s\S]*?)^```$(?:\n+```text\n([\s\S]*?)^```$)?/gm)];
 
   it("are found", () => {
@@ -20,8 +20,8 @@ describe.each([
 
   for (const { 1: code = "", 2: output = "", index } of blocks) {
     const line = text.slice(0, index).split("\n").length;
-    it(`run, each by itself, and print what the page says: the one in line ${line}`, () => {
-      // From within the package, so that its imports are found; without an environment nothing asks for colours.
+    it(`run separately and print the output on the page: the one in line ${line}`, () => {
+      // Run inside the package, so that imports resolve; without an environment, output has no colours.
       const args = ["-C", "source", "--input-type=module-typescript", "-e", code];
       const printed = execFileSync(process.execPath, args, { cwd: folder, env: {}, encoding: "utf8", stdio: "pipe" });
       expect(printed).toBe(output);

@@ -8,7 +8,7 @@ export { type RateLimitReading, type ReadRateLimitOptions, readRateLimit } from 
 export { RetryBudget, type RetryBudgetOptions } from "./retry/retry-budget.ts";
 export {
   decideWaitMs,
-  findToldWaitMs,
+  findRequestedWaitMs,
   isRefusal,
   isRepeatable,
   isReplayableBody,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { sleep, systemSchedule } from "./schedule.ts";
 
-it("wakes nobody before the time that was asked for", async () => {
+it("never wakes before the requested time", async () => {
   const early: number[] = [];
   const wakes = Array.from(
     { length: 400 },
@@ -21,7 +21,7 @@ it("wakes nobody before the time that was asked for", async () => {
   expect(early).toEqual([]);
 });
 
-it("can be called off", async () => {
+it("can be cancelled", async () => {
   let woken = false;
   const callOff = systemSchedule(1, () => {
     woken = true;

@@ -1,10 +1,10 @@
 /** Calls `wake` once, `waitMs` from now. Returns a function that cancels it. Tests pass their own, so that they need not sleep. */
 export type Schedule = (waitMs: number, wake: () => void) => () => void;
 
-/** The longest wait of one timer; Node takes what is longer for one millisecond. */
+/** The longest wait of one timer; Node treats a longer one as one millisecond. */
 const maxTimerMs = 2_147_483_647;
 
-/** Timers count whole milliseconds from the last turn of the event loop, so they may ring this much early. */
+/** Timers count whole milliseconds from the last turn of the event loop, so they may fire this much early. */
 const timerSlackMs = 2;
 
 export const systemSchedule: Schedule = (waitMs, wake) => {
@@ -15,7 +15,7 @@ export const systemSchedule: Schedule = (waitMs, wake) => {
     leftMs -= maxTimerMs;
     const earlyMs = dueMs - performance.now();
     if (leftMs > 0) timer = setTimeout(ring, Math.min(maxTimerMs, Math.ceil(leftMs)));
-    // A call that comes before the time that a server asked for is refused again.
+    // A call before the time that a server asked for is refused again.
     else if (earlyMs > 0 && earlyMs < timerSlackMs) timer = setTimeout(ring, Math.ceil(earlyMs));
     else wake();
   }

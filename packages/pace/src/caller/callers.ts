@@ -9,7 +9,7 @@ import { type RateLimitReading, readRateLimit } from "../reading/read-rate-limit
 import { RetryBudget, type RetryBudgetOptions } from "../retry/retry-budget.ts";
 import {
   decideWaitMs,
-  findToldWaitMs,
+  findRequestedWaitMs,
   isRefusal,
   parseRetryOptions,
   type RetryOptions,
@@ -17,35 +17,35 @@ import {
 } from "../retry/retry-rules.ts";
 import { type Schedule, systemSchedule } from "../schedule.ts";
 
-/** What callers may choose, whatever they call with. */
+/** The options that all kinds of callers share. */
 export interface SharedOptions extends RetryOptions {
   /**
-   * How calls to one key are paced, by a `limit` of the caller's own and by what answers say. Absent: by answers alone.
+   * How calls to one key are paced: by your own `limit`, and by the limits that answers report. Default: by answers alone.
    * False: not at all.
    */
   readonly pace?:
     | false
     | (Omit<PaceOptions, "maxWaitMs" | "clock" | "schedule"> & { readonly limit?: PaceLimit | undefined })
     | undefined;
-  /** How many retries there may be beside requests, for each key. False: any number. */
+  /** How many retries are allowed in proportion to requests, for each key. False: any number. */
   readonly budget?: false | Omit<RetryBudgetOptions, "clock"> | undefined;
-  /** How many keys are remembered; the one that was used least recently goes first. Absent: 1000. */
+  /** How many keys are remembered; the least recently used is dropped first. Default: 1000. */
   readonly maxKeys?: number | undefined;
-  /** Absent: the machine's. */
+  /** Default: the machine's. */
   readonly clock?: Clock | undefined;
-  /** Absent: `setTimeout`. */
+  /** Default: `setTimeout`. */
   readonly schedule?: Schedule | undefined;
 }
 
 /** The same for callers of HTTP servers. */
 export interface CallerOptions extends SharedOptions {
-  /** Statuses that may mean "later". 429 always does, 503 with `Retry-After`, others where they tell how long. */
+  /** Statuses that may mean "later". 429 always does, 503 with `Retry-After`, others if they say how long. */
   readonly statuses?: readonly number[] | undefined;
-  /** Told before each wait for another attempt. */
+  /** Called before each wait for another attempt. */
   readonly onWait?: ((event: WaitEvent) => void) | undefined;
 }
 
-/** The names of these options, for callers that add to them. */
+/** The names of these options, for callers that have more. */
 export const sharedNames: OptionNames<SharedOptions> = {
   maxAttempts: true,
   maxWaitMs: true,
@@ -67,7 +67,7 @@ const paceNames: OptionNames<Exclude<NonNullable<SharedOptions["pace"]>, false>>
   maxSpacingMs: true,
 };
 
-/** What other libraries call it. */
+/** Names in other libraries, and what to write here. */
 export const foreignNames: Readonly<Record<string, string>> = {
   retries: "did you mean maxAttempts? It counts the first attempt as well",
   retry: "did you mean maxAttempts?",
@@ -75,37 +75,37 @@ export const foreignNames: Readonly<Record<string, string>> = {
   concurrency: "write pace: { concurrency: 4 }",
 };
 
-/** A request failed, and is to be sent again after a wait. */
+/** A request failed, and will be sent again after a wait. */
 export interface WaitEvent {
   readonly key: string;
   /** The attempt that failed, starting at 1. */
   readonly attempt: number;
   readonly waitMs: number;
-  /** The status it was refused with; undefined where there was no answer. */
+  /** The status it was refused with; undefined if there was no answer. */
   readonly status: number | undefined;
 }
 
-/** An answer, and what is known of its request. */
+/** An answer, and the facts about its request. */
 export interface Answered {
   readonly attempt: number;
   readonly status: number;
   readonly headers: HeaderSource;
-  /** Whether the request may be sent again, and can be. */
+  /** Whether the request can be sent again, and may be. */
   readonly repeatable: boolean;
 }
 
 const defaultStatuses: readonly number[] = [429, 503];
 
-/** Calls that were refused together come back spread over at least this. */
+/** Calls that were refused together are retried spread over at least this. */
 const stopJitterMs = 500;
 
-/** How many callers are looked at for one that may be forgotten without anybody noticing. */
+/** How many callers are examined to find an idle one to drop. */
 const idleSearch = 16;
 
-/** Longer ones cannot be counted. */
+/** Longer keys cannot be counted. */
 const maxKeyLength = 4096;
 
-/** Everything that calls by one set of options share: a caller for each key, in bounded number. */
+/** What all calls with one set of options share: a bounded number of callers, one for each key. */
 export class Callers {
   readonly rules: RetryRules;
   readonly clock: Clock;
@@ -113,7 +113,7 @@ export class Callers {
   readonly statuses: readonly number[];
   readonly #options: CallerOptions;
   readonly #maxKeys: number;
-  readonly #gateOf: ((key: string) => Gate) | undefined;
+  readonly #gateFor: ((key: string) => Gate) | undefined;
   readonly #callers = new Map<string, Caller>();
 
   constructor(options: CallerOptions) {
@@ -134,18 +134,18 @@ export class Callers {
     this.statuses = options.statuses ?? defaultStatuses;
     this.#maxKeys = optionNumber("maxKeys", options.maxKeys, 1000, 1);
     const limit = options.pace === false ? undefined : options.pace?.limit;
-    if (limit !== undefined) this.#gateOf = createPaceLimit(limit, this.clock);
-    // Wrong options are told here, and not by the first request.
+    if (limit !== undefined) this.#gateFor = createPaceLimit(limit, this.clock);
+    // Reports wrong options here, not at the first request.
     this.#create("");
   }
 
-  /** Throws where a key of the caller's own is none: what is not counted by a key would not be limited at all. */
+  /** Throws if a custom key is invalid: a call without a key would not be limited at all. */
   find(key: string): Caller {
     if (typeof key !== "string" || key.length > maxKeyLength)
-      throw invalidOption("key", `must give a text of at most ${maxKeyLength} characters`);
+      throw invalidOption("key", `must return a string of at most ${maxKeyLength} characters`);
     const known = this.#callers.get(key);
     if (known !== undefined) {
-      // What was used last stands last.
+      // Recently used callers are last.
       this.#callers.delete(key);
       this.#callers.set(key, known);
       return known;
@@ -160,11 +160,11 @@ export class Callers {
     const { pace, budget, onWait } = this.#options;
     const { clock, schedule } = this;
     const paceOptions = { ...pace, clock, schedule, maxWaitMs: this.rules.maxWaitMs };
-    const pacer = pace === false ? undefined : new Pacer(this.#gateOf?.(key), paceOptions);
+    const pacer = pace === false ? undefined : new Pacer(this.#gateFor?.(key), paceOptions);
     return new Caller(key, this, pacer, budget === false ? undefined : new RetryBudget({ ...budget, clock }), onWait);
   }
 
-  /** The least recently used of those that have nothing under way, if one is near; else the least recently used. */
+  /** The least recently used idle caller among the first few; else the least recently used. */
   #forgetOne(): void {
     let looked = 0;
     let victim: string | undefined;
@@ -178,7 +178,7 @@ export class Callers {
   }
 }
 
-/** The calls to one key: their pace, their budget, and what is made of answers. */
+/** The calls to one key: their pace, their budget, and the decisions about answers. */
 export class Caller {
   readonly #key: string;
   readonly #callers: Callers;
@@ -232,8 +232,8 @@ export class Caller {
   }
 
   /**
-   * The same without promises: `start` is called at the attempt's turn, perhaps before this returns, and `end` when its answer
-   * has begun. Returns what gives up waiting. Neither callback may throw.
+   * The same without promises: `start` is called at the attempt's turn, perhaps before this returns, and `end` when its
+   * answer has begun. Returns a function that cancels the wait. Neither callback may throw.
    */
   enter(start: () => void, refuse: (reason: unknown) => void): () => void {
     if (this.#pacer !== undefined) return this.#pacer.enter({ cost: 1, runs: true, start, refuse });
@@ -246,16 +246,16 @@ export class Caller {
   }
 
   /**
-   * Learns from an answer, and decides what becomes of it: how long to wait for another attempt, or undefined where this
-   * answer is the last. To be asked once for each answer, while its attempt runs.
+   * Learns from an answer, and decides what to do with it: how long to wait for another attempt, or undefined if this
+   * answer is final. Call it once for each answer, while its attempt runs.
    */
   judge({ attempt, status, headers, repeatable }: Answered): number | undefined {
     const { statuses, clock } = this.#callers;
     const reading = readRateLimit(headers, { nowMs: clock.epochMs() });
     const refused = isRefusal(status, reading, statuses);
-    const toldMs = findToldWaitMs(reading);
-    this.learn(reading, refused ? toldMs : undefined);
-    return refused && repeatable ? this.decideWait(attempt, toldMs) : undefined;
+    const requestedMs = findRequestedWaitMs(reading);
+    this.learn(reading, refused ? requestedMs : undefined);
+    return refused && repeatable ? this.decideWait(attempt, requestedMs) : undefined;
   }
 
   /** The same for an attempt that got no answer. */
@@ -264,9 +264,9 @@ export class Caller {
   }
 
   /**
-   * Learns figures, and how long a refusal asks to wait. Only a refusal stops others: a `Retry-After` on a redirect, say, is
-   * about that redirect. And only one that they can wait out: else one path that is closed for an hour would close all the
-   * others, which the server may answer well. `running` is whether the attempt that learns has not ended yet.
+   * Learns limits, and how long a refusal asks to wait. Only a refusal stops other calls: a `Retry-After` on a redirect is
+   * about that redirect. And only a wait within `maxWaitMs` does: otherwise one path that is closed for an hour would stop
+   * all the others. `running` is whether the attempt that learns is still running.
    */
   learn({ limits }: RateLimitReading, refusedForMs: number | undefined, running = true): void {
     const { random, maxWaitMs } = this.#callers.rules;
@@ -277,20 +277,20 @@ export class Caller {
     }
   }
 
-  /** How long to wait for another attempt, within `withinMs`; undefined where there is to be none. Spends of the budget. */
+  /** How long to wait for another attempt, within `withinMs`; undefined for no further attempt. Spends from the budget. */
   decideWait(
     attempt: number,
-    toldMs: number | undefined,
+    requestedMs: number | undefined,
     withinMs: number = Number.POSITIVE_INFINITY,
   ): number | undefined {
     const { rules } = this.#callers;
     const maxWaitMs = Math.min(rules.maxWaitMs, withinMs);
-    const waitMs = decideWaitMs(attempt, toldMs, { ...rules, maxWaitMs });
+    const waitMs = decideWaitMs(attempt, requestedMs, { ...rules, maxWaitMs });
     if (waitMs === undefined || this.#budget?.spend() === false) return undefined;
     return waitMs;
   }
 
-  /** Tells whoever wants to know that a wait begins. */
+  /** Announces that a wait begins. */
   announce(event: Omit<WaitEvent, "key">): void {
     this.#onWait?.({ key: this.#key, ...event });
   }

@@ -2,14 +2,14 @@ import { Readable } from "node:stream";
 import { expect, it } from "vitest";
 import { holdBody } from "./hold-body.ts";
 
-it("tells of a stream that breaks, and closes what is not sent", () => {
+it("reports a stream that breaks, and closes one that is not sent", () => {
   const errors: unknown[] = [];
   const body = new Readable({ read: () => undefined });
   const held = holdBody(body, (error) => errors.push(error));
   body.emit("error", new Error("broken"));
   held.discard(new Error("no turn"));
   expect([errors, body.destroyed]).toEqual([[new Error("broken")], true]);
-  // Destroying may fail as well, and there is nobody else to hear of it.
+  // Destroying may fail as well, and no other code listens for that error.
   expect(() => body.emit("error", new Error("later"))).not.toThrow();
   expect(errors).toHaveLength(1);
 });
@@ -40,7 +40,7 @@ it.each([undefined, null, "text", new Uint8Array(3), {}, { on: 5 }])("needs noth
   held.discard(new Error("no turn"));
 });
 
-it("leaves a stream alone that somebody reads, and one that fails to be cancelled harms nobody", async () => {
+it("leaves a locked stream alone, and ignores a failing cancel", async () => {
   const locked = new ReadableStream();
   locked.getReader();
   holdBody(locked).discard(new Error("no turn"));

@@ -1,13 +1,13 @@
 /** A body that waits to be sent. */
 export interface HeldBody {
-  /** It is about to be sent, and is somebody else's from now on. */
+  /** It is about to be sent; from now on the sender owns it. */
   release(): void;
-  /** It is not going to be sent. Does nothing once it was released. */
+  /** It will not be sent. Does nothing after `release`. */
   discard(reason: unknown): void;
 }
 
 /**
- * Looks after a body while its call waits. Nobody listens to a stream before it is sent: one that breaks would end the
+ * Looks after a body while its call waits. A stream has no listeners before it is sent: one that breaks would crash the
  * process, and one that is never sent would stay open. Other bodies need nothing.
  */
 export function holdBody(body: unknown, onBreak: (error: unknown) => void = ignore): HeldBody {
@@ -22,7 +22,7 @@ export function holdBody(body: unknown, onBreak: (error: unknown) => void = igno
       discard() {
         if (!held) return;
         held = false;
-        // What it says from now on is of no use to anybody.
+        // Errors from now on are ignored.
         body.on("error", ignore);
         body.off("error", onBreak);
         body.destroy();
@@ -43,12 +43,12 @@ export function holdBody(body: unknown, onBreak: (error: unknown) => void = igno
 }
 
 function ignore(): void {
-  // There is nobody to be told.
+  // No caller is left to report it to.
 }
 
 const nothingHeld: HeldBody = { release: ignore, discard: ignore };
 
-/** As much of a stream of Node's as is needed, of whichever implementation. */
+/** The part of a Node stream that is needed, of any implementation. */
 interface NodeStream {
   on(event: "error", listener: (error: unknown) => void): unknown;
   off(event: "error", listener: (error: unknown) => void): unknown;

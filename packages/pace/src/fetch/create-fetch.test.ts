@@ -25,7 +25,7 @@ async function setUp(answer: HttpAnswer, options: CreateFetchOptions = {}) {
   return { url: server.url, seen: server.seen, fetch: paced, time, waits };
 }
 
-/** Refuses the first so many requests. */
+/** Refuses the first `times` requests. */
 function refuse(times: number, status = 429, headers: Record<string, string> = { "Retry-After": "7" }): HttpAnswer {
   return (_, response, number) => {
     if (number <= times) response.writeHead(status, headers).end(`refused ${number}`);
@@ -42,7 +42,7 @@ describe("a refused request", () => {
     expect(waits).toEqual([7000, 7000]);
   });
 
-  it("is handed over as it is after the last attempt", async () => {
+  it("is returned unchanged after the last attempt", async () => {
     const { url, seen, fetch } = await setUp(refuse(9), { maxAttempts: 2 });
     const response = await fetch(url);
     expect([response.status, response.headers.get("retry-after"), await response.text()]).toEqual([
@@ -53,14 +53,14 @@ describe("a refused request", () => {
     expect(seen).toHaveLength(2);
   });
 
-  it("is handed over at once where the wait is too long", async () => {
+  it("is returned at once if the wait is too long", async () => {
     const { url, seen, fetch, time } = await setUp(refuse(9, 429, { "Retry-After": "61" }));
     const response = await fetch(url);
     expect([response.status, await response.text()]).toEqual([429, "refused 1"]);
     expect([seen.length, time.waits]).toEqual([1, []]);
   });
 
-  it("waits for a limit that is used up, where nothing else is said", async () => {
+  it("waits for the reset of an exhausted limit, without Retry-After", async () => {
     const { url, fetch, waits } = await setUp(refuse(1, 429, { RateLimit: '"a";r=0;t=4' }));
     expect((await fetch(url)).status).toBe(200);
     expect(waits).toEqual([4000]);
@@ -97,7 +97,7 @@ describe("a refused request", () => {
     expect(seen.map(({ body }) => body)).toEqual(Array(times).fill("the body"));
   });
 
-  it("is repeated where its caller says that it may be", async () => {
+  it("is repeated if its caller allows it", async () => {
     const { url, seen, fetch } = await setUp(refuse(1), {
       repeatable: ({ url }) => (url.pathname === "/search" ? true : undefined),
     });
@@ -143,7 +143,7 @@ describe("a Request", () => {
     expect(request.bodyUsed).toBe(true);
   });
 
-  it("is used up also where one attempt was enough", async () => {
+  it("is used up even if one attempt was enough", async () => {
     const { url, fetch } = await setUp(refuse(0));
     const request = new Request(url, { method: "PUT", body: "whole" });
     await (await fetch(request)).text();
@@ -158,7 +158,7 @@ describe("a Request", () => {
     expect((await fetch(request)).status).toBe(200);
   });
 
-  it("has its method, headers and body replaced by what is given beside it", async () => {
+  it("has its method, headers and body replaced by the second argument", async () => {
     const { url, seen, fetch } = await setUp(refuse(1));
     const request = new Request(url, { method: "POST", body: "old" });
     await (await fetch(request, { headers: { "Idempotency-Key": "k" }, body: "new" })).text();
@@ -209,7 +209,7 @@ describe("aborting", () => {
 });
 
 describe("network errors", () => {
-  it("are handed on", async () => {
+  it("are passed on", async () => {
     const { url, fetch } = await setUp((request) => request.socket.destroy());
     await expect(fetch(url)).rejects.toBeInstanceOf(TypeError);
   });
@@ -219,13 +219,13 @@ describe("network errors", () => {
     else response.end("done");
   };
 
-  it("are followed by another attempt where that is wanted and the request may be repeated", async () => {
+  it("are followed by another attempt if that is enabled and the request may be repeated", async () => {
     const { url, fetch, seen } = await setUp(breakFirst, { networkErrors: true });
     expect(await (await fetch(url)).text()).toBe("done");
     expect(seen).toHaveLength(2);
   });
 
-  it("are never followed by another attempt where the request may not be repeated", async () => {
+  it("are never followed by another attempt if the request may not be repeated", async () => {
     const { url, fetch, seen } = await setUp(breakFirst, { networkErrors: true });
     await expect(fetch(url, { method: "POST", body: "x" })).rejects.toBeInstanceOf(TypeError);
     expect(seen).toHaveLength(1);
@@ -233,7 +233,7 @@ describe("network errors", () => {
 });
 
 describe("the budget", () => {
-  it("bounds retries for each origin, and hands over the answer when there are none left", async () => {
+  it("bounds retries for each origin, and returns the answer when none are left", async () => {
     const { url, fetch, seen } = await setUp(refuse(99, 429, {}), {
       maxAttempts: 9,
       budget: { perMinute: 2, share: 0 },
@@ -251,7 +251,7 @@ describe("the budget", () => {
 });
 
 describe("the pace", () => {
-  it("keeps a limit of the caller's own, for each origin", async () => {
+  it("keeps the caller's own limit, for each origin", async () => {
     const { url, fetch, time } = await setUp(refuse(0), { pace: { limit: "1/s burst 1" } });
     other = await startHttpServer(refuse(0));
     for (let call = 0; call < 3; call++) await (await fetch(url)).text();
@@ -287,14 +287,14 @@ describe("the pace", () => {
     expect([time.clock.nowMs(), seen.length]).toEqual([7000, 2]);
   });
 
-  it("does not lock out: what is refused for longer than a call may wait leaves other calls to the server", async () => {
+  it("does not lock out: a refusal for longer than a call may wait does not stop other calls", async () => {
     const { url, fetch, time } = await setUp(refuse(1, 429, { "Retry-After": "3600" }));
     expect((await fetch(`${url}/export`)).status).toBe(429);
     expect((await fetch(`${url}/orders`)).status).toBe(200);
     expect(time.clock.nowMs()).toBe(0);
   });
 
-  it("sends nothing where no turn comes for longer than a call may wait", async () => {
+  it("sends nothing if no turn comes for longer than a call may wait", async () => {
     const { url, fetch, seen } = await setUp(refuse(0), { pace: { limit: "1/h burst 1" } });
     await (await fetch(url)).text();
     await expect(fetch(url)).rejects.toMatchObject({
@@ -312,7 +312,7 @@ describe("the pace", () => {
     expect(time.clock.nowMs()).toBe(60_000);
   });
 
-  it("is not stopped by a Retry-After that is no refusal", async () => {
+  it("is not stopped by a Retry-After without a refusal", async () => {
     const { url, fetch, time } = await setUp(refuse(1, 202, { "Retry-After": "30" }));
     for (let call = 0; call < 2; call++) await (await fetch(url)).text();
     expect(time.clock.nowMs()).toBe(0);
@@ -358,7 +358,7 @@ describe("the pace", () => {
     expect(refused).toBe(0);
   });
 
-  it("brings a crowd through a limit, all of it", async () => {
+  it("gets a whole crowd through a limit", async () => {
     const time = new HurriedTime();
     const limiter = createLimiter({
       clock: time.clock,
@@ -382,14 +382,14 @@ describe("the pace", () => {
   });
 });
 
-describe("what is none of its business", () => {
-  it("passes: other schemes, and what is no address", async () => {
+describe("outside its scope", () => {
+  it("passes other schemes, and invalid URLs", async () => {
     const { fetch } = await setUp(refuse(0));
     expect(await (await fetch("data:text/plain,hello")).text()).toBe("hello");
     await expect(fetch("/relative")).rejects.toBeInstanceOf(TypeError);
   });
 
-  it("is told by wrong options at once, by name", () => {
+  it("names wrong options at once", () => {
     expect(() => createFetch({ maxAttempts: 0 })).toThrow(/maxAttempts/);
     expect(() => createFetch({ pace: { limit: "fast" } })).toThrow(/limit/);
     expect(() => createFetch({ pace: { concurrency: 0 } })).toThrow(/concurrency/);
@@ -397,7 +397,7 @@ describe("what is none of its business", () => {
     expect(() => createFetch({ maxKeys: 0 })).toThrow(/maxKeys/);
   });
 
-  it("is a callback that throws: its error is handed on, and nothing hangs", async () => {
+  it("passes on the error of a callback that throws, and nothing hangs", async () => {
     const { url, fetch } = await setUp(refuse(1), {
       onWait: () => {
         throw new Error("in the callback");
@@ -414,13 +414,13 @@ describe("what is none of its business", () => {
   });
 });
 
-describe("what was not sent", () => {
+describe("a request that was not sent", () => {
   function watchedStream() {
     const ended: unknown[] = [];
     return { ended, body: new ReadableStream({ cancel: (reason) => void ended.push(reason) }) };
   }
 
-  it("has its body cancelled where no turn comes", async () => {
+  it("has its body cancelled if no turn comes", async () => {
     const { url, fetch, seen } = await setUp(refuse(0), { pace: { limit: "1/h burst 1" } });
     await fetch(url);
     const { ended, body } = watchedStream();
@@ -429,7 +429,7 @@ describe("what was not sent", () => {
     expect([ended.length, seen.length]).toEqual([1, 1]);
   });
 
-  it("has its body cancelled where it is aborted while waiting", async () => {
+  it("has its body cancelled if it is aborted while waiting", async () => {
     const time = new ManualTime();
     const { clock, schedule } = time;
     const { url, fetch } = await setUp(refuse(0), { pace: { limit: "1/s burst 1" }, clock, schedule });
@@ -444,14 +444,14 @@ describe("what was not sent", () => {
     expect([ended, time.timers]).toEqual([[new Error("enough")], 0]);
   });
 
-  it("is not what was sent and failed: its body is left to who sends", async () => {
+  it("is not one that was sent and failed: its body is left to the sender", async () => {
     const { ended, body } = watchedStream();
     const fetch = createFetch({ fetch: () => Promise.reject(new Error("lost")) });
     await expect(fetch("http://a.example/", { method: "POST", body })).rejects.toThrow("lost");
     expect(ended).toEqual([]);
   });
 
-  it("is said to have been sent before, where it was", async () => {
+  it("is reported as sent before, if it was", async () => {
     const options = { pace: { limit: "1/m burst 1" }, maxWaitMs: 8000 };
     const { url, fetch, seen } = await setUp(refuse(9), options);
     await expect(fetch(url)).rejects.toMatchObject({ code: "wait_too_long", attempts: 1 });
@@ -461,13 +461,13 @@ describe("what was not sent", () => {
 });
 
 describe("keys", () => {
-  it.each([undefined, null, 5, {}, "x".repeat(5000)])("that are none are told: %s", async (key) => {
+  it.each([undefined, null, 5, {}, "x".repeat(5000)])("that are invalid are refused: %s", async (key) => {
     const { url, fetch, seen } = await setUp(refuse(0), { key: () => key as string });
     await expect(fetch(url)).rejects.toMatchObject({ code: "invalid_request", problems: [{ path: ["key"] }] });
     expect(seen).toHaveLength(0);
   });
 
-  it("that the server wants no calls to are not forgotten before others", async () => {
+  it("that the server has stopped are not dropped before others", async () => {
     const { url, fetch, seen, time } = await setUp(
       (request, response) => {
         if (request.url === "/a") response.writeHead(429, { "Retry-After": "7" });
@@ -500,7 +500,7 @@ describe("headers that can be read once", () => {
   });
 });
 
-it("is not repeated for an idempotency key that is empty", async () => {
+it("is not repeated for an empty idempotency key", async () => {
   const { url, fetch, seen } = await setUp(refuse(9));
   await fetch(url, { method: "POST", headers: { "Idempotency-Key": "" } });
   expect(seen).toHaveLength(1);
@@ -521,17 +521,17 @@ it.each([
   ["clock", {}],
   ["schedule", 5],
   ["maxWaitMs", "1s"],
-])("tells a wrong option by name: %s", (name, value) => {
+])("names a wrong option: %s", (name, value) => {
   expect(() => createFetch({ [name]: value })).toThrow(
     expect.objectContaining({ code: "invalid_request", problems: [expect.objectContaining({ path: [name] })] }),
   );
 });
 
-it.each([null, 5, "10/s"])("tells options that are none: %s", (options) => {
+it.each([null, 5, "10/s"])("refuses options that are not an object: %s", (options) => {
   expect(() => createFetch(options as never)).toThrow(expect.objectContaining({ code: "invalid_request" }));
 });
 
-it("is stopped for as long as told, whatever the source of the jitter gives", async () => {
+it("is stopped for as long as requested, whatever the jitter source returns", async () => {
   const { url, fetch, time } = await setUp(refuse(1), { random: () => Number.NaN, maxAttempts: 1 });
   await fetch(url);
   await fetch(url);

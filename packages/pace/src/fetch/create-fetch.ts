@@ -6,13 +6,13 @@ import { discardBody } from "./discard-body.ts";
 import { findUrl, OutgoingRequest, type RequestOutline } from "./outgoing-request.ts";
 
 export interface CreateFetchOptions extends CallerOptions {
-  /** What sends. Absent: the global `fetch`. */
+  /** Sends requests. Default: the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch | undefined;
-  /** Calls of the same key share a pace and a budget. Absent: the origin of the address. */
+  /** Calls with the same key share a pace and a budget. Default: the origin of the URL. */
   readonly key?: ((request: RequestOutline) => string) | undefined;
-  /** Whether a request may be sent twice. Undefined, or absent: by its method and its `Idempotency-Key`. */
+  /** Whether a request may be sent twice. Absent, or if it returns undefined: by its method and its `Idempotency-Key`. */
   readonly repeatable?: ((request: RequestOutline) => boolean | undefined) | undefined;
-  /** Whether repeatable requests are also sent again after network errors. Absent: false. */
+  /** Whether repeatable requests are also sent again after network errors. Default: false. */
   readonly networkErrors?: boolean | undefined;
 }
 
@@ -25,9 +25,9 @@ const optionNames: OptionNames<CreateFetchOptions> = {
 };
 
 /**
- * A `fetch` that keeps to limits: it waits for its turn, slows down before a limit is reached, and repeats what was
- * refused for now and may be repeated. What it answers is always the server's own last answer, unchanged. Rejects as
- * `fetch` does; with the signal's reason as soon as that aborts, also while waiting; and with a `PaceError` where no turn
+ * A `fetch` that keeps to limits: it waits for its turn, slows down before a limit is reached, and repeats requests that
+ * were refused for now and may be repeated. It always resolves with the server's own last answer, unchanged. It rejects as
+ * `fetch` does; with the signal's reason as soon as that aborts, also while waiting; and with a `PaceError` if no turn
  * comes within `maxWaitMs`, in which case nothing was sent.
  */
 export function createFetch(options: CreateFetchOptions = {}): typeof globalThis.fetch {
@@ -39,9 +39,9 @@ export function createFetch(options: CreateFetchOptions = {}): typeof globalThis
   });
   checkNames("createFetch", options, optionNames, foreignNames);
   const callers = new Callers(options);
-  // Looked up at each call, so that whoever replaces the global one is heard.
+  // Looked up at each call, so that replacing the global `fetch` takes effect.
   const send: typeof globalThis.fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
-  const keyOf = options.key ?? (({ url }) => url.origin);
+  const chooseKey = options.key ?? (({ url }) => url.origin);
 
   return async (input, init) => {
     const url = findUrl(input);
@@ -49,7 +49,7 @@ export function createFetch(options: CreateFetchOptions = {}): typeof globalThis
     const request = new OutgoingRequest(url, input, init);
     try {
       const repeatable = request.replayable && mayRepeat(request, options.repeatable);
-      const caller = callers.find(keyOf(request));
+      const caller = callers.find(chooseKey(request));
       caller.begin();
       for (let attempt = 1; ; attempt += 1) {
         const last = !repeatable || attempt >= callers.rules.maxAttempts;
@@ -86,15 +86,15 @@ export function createFetch(options: CreateFetchOptions = {}): typeof globalThis
   };
 }
 
-/** An attempt that is over: answered for good, or to be made again after a wait. */
+/** An attempt that is over: its answer is final, or it will be made again after a wait. */
 type Attempted =
   | { readonly kind: "answered"; readonly response: Response }
   | { readonly kind: "refused"; readonly response: Response | undefined; readonly waitMs: number };
 
-function mayRepeat(request: RequestOutline, told: CreateFetchOptions["repeatable"]): boolean {
+function mayRepeat(request: RequestOutline, declared: CreateFetchOptions["repeatable"]): boolean {
   const { method } = request;
-  const repeatable = told?.(request);
-  // Reading headers costs something, and most methods do not need it.
+  const repeatable = declared?.(request);
+  // Reading headers takes time, and most methods do not need it.
   if (isRepeatable({ method, idempotencyKey: false, repeatable })) return true;
   return isRepeatable({ method, idempotencyKey: Boolean(request.headers.get("idempotency-key")), repeatable });
 }

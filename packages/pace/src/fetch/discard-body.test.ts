@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { settled } from "../testing/manual-time.ts";
 import { discardBody } from "./discard-body.ts";
 
-/** A body of chunks, and what becomes of it. */
-function bodyOf(chunks: number, chunkBytes: number) {
+/** A body of chunks, and a log of what happens to it. */
+function createBody(chunks: number, chunkBytes: number) {
   const log = { read: 0, cancelled: false };
   const body = new ReadableStream<Uint8Array>(
     {
@@ -23,9 +23,9 @@ function bodyOf(chunks: number, chunkBytes: number) {
   return { body, log };
 }
 
-describe("a body that nobody wants", () => {
+describe("a discarded body", () => {
   it("is read to its end", async () => {
-    const { body, log } = bodyOf(60, 1024);
+    const { body, log } = createBody(60, 1024);
     const end = discardBody(body);
     await settled();
     expect(log).toEqual({ read: 60, cancelled: false });
@@ -34,8 +34,8 @@ describe("a body that nobody wants", () => {
     expect(log.cancelled).toBe(false);
   });
 
-  it("is cut off where it is long", async () => {
-    const { body, log } = bodyOf(1000, 1024);
+  it("is cut off if it is long", async () => {
+    const { body, log } = createBody(1000, 1024);
     discardBody(body);
     await settled();
     expect(log).toEqual({ read: 65, cancelled: true });

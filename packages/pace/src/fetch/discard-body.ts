@@ -1,9 +1,9 @@
-/** What is longer is cut off rather than read: a new connection costs less. */
+/** Longer bodies are cut off rather than read: a new connection costs less. */
 const maxReadBytes = 64 * 1024;
 
 /**
- * Reads an answer's body away in the background, so that its connection is free for the next attempt. The function it
- * returns ends that, whether or not the body has ended.
+ * Reads an answer's body to its end in the background, so that its connection is free for the next attempt. The function
+ * it returns stops that, whether or not the body has ended.
  */
 export function discardBody(body: ReadableStream<Uint8Array> | null | undefined): () => void {
   if (!body || body.locked) return () => undefined;
@@ -11,7 +11,7 @@ export function discardBody(body: ReadableStream<Uint8Array> | null | undefined)
   const cancel = (): void => {
     reader.cancel().catch(() => undefined);
   };
-  const readAway = async (): Promise<void> => {
+  const drain = async (): Promise<void> => {
     for (let read = 0; read <= maxReadBytes; ) {
       const { done, value } = await reader.read();
       if (done) return;
@@ -19,6 +19,6 @@ export function discardBody(body: ReadableStream<Uint8Array> | null | undefined)
     }
     cancel();
   };
-  readAway().catch(() => undefined);
+  drain().catch(() => undefined);
   return cancel;
 }

@@ -5,7 +5,7 @@ import { isReplayableBody } from "../retry/retry-rules.ts";
 type FetchInput = Parameters<typeof globalThis.fetch>[0];
 type FetchInit = Parameters<typeof globalThis.fetch>[1];
 
-/** A request to be, as far as rules look at it. */
+/** A request before it is sent: the parts that rules read. */
 export interface RequestOutline {
   readonly url: URL;
   readonly method: string;
@@ -17,11 +17,11 @@ export class OutgoingRequest implements RequestOutline {
   readonly url: URL;
   readonly method: string;
   readonly signal: AbortSignal | null | undefined;
-  /** Whether there is something to send a second time. */
+  /** Whether the request can be sent a second time. */
   readonly replayable: boolean;
   readonly #input: FetchInput;
   readonly #init: FetchInit;
-  /** The request whose body would be used up by sending it, where there is one. */
+  /** The request whose body sending would use up, if there is one. */
   readonly #embodied: Request | undefined;
   readonly #held: HeldBody;
   #headers: Headers | undefined;
@@ -34,7 +34,7 @@ export class OutgoingRequest implements RequestOutline {
     this.signal = init?.signal === undefined ? request?.signal : init.signal;
     this.replayable = isReplayableBody(body);
     this.#input = input;
-    // Headers that can be read once are read here, and sent from there.
+    // Headers that can be read only once are read here, and sent from the copy.
     if (isReadOnce(init?.headers)) this.#headers = new Headers(init?.headers);
     this.#init = this.#headers === undefined ? init : { ...init, headers: this.#headers };
     this.#held = holdBody(body);
@@ -52,19 +52,19 @@ export class OutgoingRequest implements RequestOutline {
     return fetch(last || this.#embodied === undefined ? this.#input : this.#embodied.clone(), this.#init);
   }
 
-  /** It failed. Where it was never sent, nobody else looks after its body. */
+  /** It failed. If it was never sent, its body is discarded here. */
   fail(reason: unknown): void {
     this.#held.discard(reason);
   }
 
-  /** Nobody sends it any more: the caller's request is used up, as `fetch` leaves it, and holds no copy of its body. */
+  /** It will not be sent again: the caller's request is used up, as after `fetch`, and holds no copy of its body. */
   finish(): void {
     const body = this.#embodied?.body;
     if (body && !body.locked) body.cancel().catch(() => undefined);
   }
 }
 
-/** The address of a call over HTTP; undefined for whatever else `fetch` may be called with. */
+/** The URL of a call over HTTP; undefined for anything else `fetch` may be called with. */
 export function findUrl(input: FetchInput): URL | undefined {
   try {
     const url = new URL(findRequest(input)?.url ?? String(input));
@@ -74,7 +74,7 @@ export function findUrl(input: FetchInput): URL | undefined {
   }
 }
 
-/** A `Request` of whichever implementation. */
+/** A `Request` of any implementation. */
 function findRequest(input: FetchInput): Request | undefined {
   return typeof input === "object" && "url" in input && "method" in input ? input : undefined;
 }

@@ -1,6 +1,6 @@
 import type { NextCall } from "@grpc/grpc-js";
 
-/** What is below an interceptor. grpc-js does not export the name. */
+/** The call that an interceptor wraps. grpc-js does not export the type. */
 export type CallBelow = ReturnType<NextCall>;
 
 export type MessageContext = Parameters<CallBelow["sendMessageWithContext"]>[0];

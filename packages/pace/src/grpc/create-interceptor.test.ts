@@ -30,7 +30,7 @@ const method = (path: string, requestStream: boolean, responseStream: boolean) =
 const service = {
   ask: method("/test.Test/Ask", false, false),
   list: method("/test.Test/List", false, true),
-  tell: method("/test.Test/Tell", true, false),
+  upload: method("/test.Test/Upload", true, false),
 } satisfies ServiceDefinition;
 
 interface Refusal {
@@ -47,7 +47,7 @@ afterEach(() => {
   client = server = undefined;
 });
 
-function errorOf({ code = status.RESOURCE_EXHAUSTED, metadata = {} }: Refusal): Partial<ServiceError> {
+function refusalError({ code = status.RESOURCE_EXHAUSTED, metadata = {} }: Refusal): Partial<ServiceError> {
   const trailers = new Metadata();
   for (const [name, value] of Object.entries(metadata)) trailers.set(name, value);
   return { code, details: "refused", metadata: trailers };
@@ -65,7 +65,7 @@ async function setUp(
   const started = new Server();
   server = started;
   const unimplemented = (): void => undefined;
-  started.addService(service, { ask: unimplemented, list: unimplemented, tell: unimplemented, ...implementation });
+  started.addService(service, { ask: unimplemented, list: unimplemented, upload: unimplemented, ...implementation });
   const port = await new Promise<number>((resolve, reject) =>
     started.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
       error ? reject(error) : resolve(bound),
@@ -83,7 +83,7 @@ async function setUp(
   });
   const connected = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
     interceptors: [interceptor],
-    // A port that an earlier test had may come again, and with it what clients of one process remember of it.
+    // A port may be reused by a later test, and grpc-js shares state about an address within a process.
     "grpc.use_local_subchannel_pool": 1,
   });
   client = connected;
@@ -99,7 +99,7 @@ async function setUp(
   return { client: connected, ask, list, time, waits };
 }
 
-/** Refuses the first so many calls. */
+/** Refuses the first `times` calls. */
 function refusing(
   times: number,
   refusal: Refusal,
@@ -109,7 +109,7 @@ function refusing(
     seen,
     ask(call, callback) {
       seen.push(call.request);
-      if (seen.length <= times) callback(errorOf(refusal));
+      if (seen.length <= times) callback(refusalError(refusal));
       else callback(null, `answer to ${call.request}`);
     },
   };
@@ -119,18 +119,14 @@ describe("a refused call", () => {
   it.each([
     ["RetryInfo", retryInfo, 3000],
     ["pushback", { metadata: { "grpc-retry-pushback-ms": "250" } }, 250],
-    [
-      "both, of which the longer counts",
-      { metadata: { ...retryInfo.metadata, "grpc-retry-pushback-ms": "250" } },
-      3000,
-    ],
+    ["both, of which the longer wins", { metadata: { ...retryInfo.metadata, "grpc-retry-pushback-ms": "250" } }, 3000],
     ["Retry-After", { metadata: { "retry-after": "2" } }, 2000],
     ["pushback and a longer Retry-After", { metadata: { "retry-after": "2", "grpc-retry-pushback-ms": "250" } }, 2000],
     ["pushback and a later reset", { metadata: { ratelimit: '"a";r=0;t=4', "grpc-retry-pushback-ms": "250" } }, 250],
-    ["a limit that is used up", { metadata: { ratelimit: '"a";r=0;t=4' } }, 4000],
+    ["an exhausted limit", { metadata: { ratelimit: '"a";r=0;t=4' } }, 4000],
     ["UNAVAILABLE with pushback", { code: status.UNAVAILABLE, metadata: { "grpc-retry-pushback-ms": "250" } }, 250],
     ["UNAVAILABLE with RetryInfo", { code: status.UNAVAILABLE, ...retryInfo }, 3000],
-  ] as [string, Refusal, number][])("is made again as told by %s", async (_, refusal, waitMs) => {
+  ] as [string, Refusal, number][])("is made again after the wait given by %s", async (_, refusal, waitMs) => {
     const { ask: handler, seen } = refusing(1, refusal);
     const { ask, waits } = await setUp({ ask: handler });
     expect(await ask("question")).toBe("answer to question");
@@ -141,14 +137,14 @@ describe("a refused call", () => {
   });
 
   it.each([
-    ["that does not tell how long", {}],
+    ["that does not say how long", {}],
     ["that forbids it", { metadata: { ...retryInfo.metadata, "grpc-retry-pushback-ms": "-1" } }],
-    ["with pushback that is no number", { metadata: { "grpc-retry-pushback-ms": "soon" } }],
-    ["with details that are none", { metadata: { "grpc-status-details-bin": Buffer.alloc(50, 0xff) } }],
+    ["with pushback that is not a number", { metadata: { "grpc-retry-pushback-ms": "soon" } }],
+    ["with malformed details", { metadata: { "grpc-status-details-bin": Buffer.alloc(50, 0xff) } }],
     ["that is UNAVAILABLE and has only a Retry-After", { code: status.UNAVAILABLE, metadata: { "retry-after": "1" } }],
     ["of another kind", { code: status.INTERNAL, ...retryInfo }],
     ["that asks for too long a wait", { metadata: { "retry-after": "61" } }],
-  ] as [string, Refusal][])("is handed over as it is: one %s", async (_, refusal) => {
+  ] as [string, Refusal][])("is passed on unchanged: one %s", async (_, refusal) => {
     const { ask: handler, seen } = refusing(9, refusal);
     const { ask } = await setUp({ ask: handler });
     await expect(ask("question")).rejects.toMatchObject({
@@ -158,7 +154,7 @@ describe("a refused call", () => {
     expect(seen).toHaveLength(1);
   });
 
-  it("is handed over after the last attempt, with its metadata", async () => {
+  it("is passed on after the last attempt, with its metadata", async () => {
     const { ask: handler, seen } = refusing(9, retryInfo);
     const { ask } = await setUp({ ask: handler }, { maxAttempts: 2 });
     const error = (await ask("question").catch((one) => one)) as ServiceError;
@@ -166,7 +162,7 @@ describe("a refused call", () => {
     expect(seen).toHaveLength(2);
   });
 
-  it("is handed over when the budget is used up", async () => {
+  it("is passed on when the budget is used up", async () => {
     const { ask: handler, seen } = refusing(9, retryInfo);
     const { ask } = await setUp({ ask: handler }, { maxAttempts: 9, budget: { perMinute: 1, share: 0 } });
     await expect(ask("question")).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
@@ -187,12 +183,12 @@ describe("a refused call", () => {
     expect(seen).toHaveLength(2);
   });
 
-  it("tells the server which attempt it is, and sends its own metadata each time", async () => {
+  it("sends the server the number of the attempt, and its own metadata each time", async () => {
     const attempts: unknown[] = [];
     const { client } = await setUp({
       ask(call, callback) {
         attempts.push([call.metadata.get("grpc-previous-rpc-attempts"), call.metadata.get("own")]);
-        if (attempts.length < 3) callback(errorOf(retryInfo));
+        if (attempts.length < 3) callback(refusalError(retryInfo));
         else callback(null, "done");
       },
     });
@@ -210,7 +206,7 @@ describe("a refused call", () => {
     ]);
   });
 
-  it("is told of by metadata that came before the status, too", async () => {
+  it("may be announced by metadata that came before the status", async () => {
     let calls = 0;
     const { ask, waits } = await setUp({
       ask(call, callback) {
@@ -219,7 +215,7 @@ describe("a refused call", () => {
         headers.set("retry-after", "2");
         if (calls === 1) {
           call.sendMetadata(headers);
-          callback(errorOf({}));
+          callback(refusalError({}));
         } else callback(null, "done");
       },
     });
@@ -229,14 +225,14 @@ describe("a refused call", () => {
 });
 
 describe("deadlines and cancelling", () => {
-  it("is handed over at once where its deadline comes first", async () => {
+  it("is passed on at once if its deadline comes first", async () => {
     const { ask: handler, seen } = refusing(9, retryInfo);
     const { ask, time } = await setUp({ ask: handler });
     await expect(ask("q", time.clock.epochMs() + 2500)).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED });
     expect(seen).toHaveLength(1);
   });
 
-  it("spends less on jitter rather than its deadline", async () => {
+  it("shortens its jitter to meet its deadline", async () => {
     const { ask: handler } = refusing(1, retryInfo);
     const { ask, time, waits } = await setUp({ ask: handler }, { random: () => 1 });
     expect(await ask("q", time.clock.epochMs() + 3200)).toBe("answer to q");
@@ -261,7 +257,7 @@ describe("deadlines and cancelling", () => {
     expect([seen.length, time.timers]).toEqual([1, 0]);
   });
 
-  it("cancels an attempt that is under way", async () => {
+  it("cancels an attempt in progress", async () => {
     const { client } = await setUp({ ask: () => undefined });
     let call: ReturnType<Client["makeUnaryRequest"]> | undefined;
     const failed = new Promise<ServiceError | null>((resolve) => {
@@ -273,7 +269,7 @@ describe("deadlines and cancelling", () => {
     expect(await failed).toMatchObject({ code: status.CANCELLED });
   });
 
-  it("tells so where the channel is closed while waiting", async () => {
+  it("reports that the channel was closed while waiting", async () => {
     const time = new ManualTime();
     const { ask: handler } = refusing(9, retryInfo);
     const { ask, client } = await setUp({ ask: handler }, { clock: time.clock, schedule: time.schedule });
@@ -337,12 +333,12 @@ describe("a stream of answers", () => {
     }
   }
 
-  it("is asked for again as long as none has come", async () => {
+  it("is requested again as long as no answer has arrived", async () => {
     let calls = 0;
     const { list } = await setUp({
       list(call) {
         calls += 1;
-        if (calls <= 2) call.emit("error", errorOf(retryInfo));
+        if (calls <= 2) call.emit("error", refusalError(retryInfo));
         else {
           for (const answer of ["a", "b", "c"]) call.write(answer);
           call.end();
@@ -358,7 +354,7 @@ describe("a stream of answers", () => {
     const { list } = await setUp({
       list(call) {
         calls += 1;
-        call.write("a", () => call.emit("error", errorOf(retryInfo)));
+        call.write("a", () => call.emit("error", refusalError(retryInfo)));
       },
     });
     expect(await collect(list())).toMatchObject({ answers: ["a"], error: { code: status.RESOURCE_EXHAUSTED } });
@@ -381,10 +377,10 @@ describe("a stream of answers", () => {
   });
 });
 
-describe("what it does not touch", () => {
+describe("calls that it does not touch", () => {
   it("are streams of requests", async () => {
     const { client } = await setUp({}, { repeatable: () => true });
-    const call = client.makeClientStreamRequest(service.tell.path, text.serialize, text.deserialize, () => undefined);
+    const call = client.makeClientStreamRequest(service.upload.path, text.serialize, text.deserialize, () => undefined);
     call.cancel();
     await new Promise((resolve) => call.once("status", resolve));
   });
@@ -397,7 +393,7 @@ describe("what it does not touch", () => {
   });
 });
 
-it("gets through a limit of Sluice's, by the headers that it renders", async () => {
+it("gets through a limit of Sluice by the headers that Sluice renders", async () => {
   const time = new HurriedTime();
   const limits = [{ by: [], windows: ["2/s burst 2"] }];
   const limiter = createLimiter({
@@ -412,7 +408,7 @@ it("gets through a limit of Sluice's, by the headers that it renders", async () 
           Object.entries(renderHeaders(decision)).map(([name, value]) => [name.toLowerCase(), value]),
         );
         if (decision.allowed) callback(null, call.request);
-        else callback(errorOf({ metadata: headers }));
+        else callback(refusalError({ metadata: headers }));
       },
     },
     { clock: time.clock, schedule: time.schedule },

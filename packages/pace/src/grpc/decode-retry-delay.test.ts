@@ -50,7 +50,7 @@ describe("the delay of a RetryInfo", () => {
     expect(decodeRetryDelayMs(bytes)).toBeUndefined();
   });
 
-  it("never throws, and is a number that can be waited for, whatever the bytes", () => {
+  it("never throws, and is a valid wait, whatever the bytes", () => {
     const good = encodeRetryStatus(5, 7);
     const spoilt = fc.tuple(fc.nat(good.length - 1), fc.nat(255), fc.nat(good.length)).map(([at, byte, length]) => {
       const bytes = Buffer.from(good);

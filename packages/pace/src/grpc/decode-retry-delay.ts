@@ -1,6 +1,6 @@
 /**
- * How long a `google.rpc.RetryInfo` in a `google.rpc.Status` asks to wait, in milliseconds; undefined where there is none,
- * or where the bytes are not such a message. Reads only these fields, and never beyond the bytes:
+ * How long a `google.rpc.RetryInfo` in a `google.rpc.Status` asks to wait, in milliseconds; undefined if there is none, or
+ * the bytes are not such a message. Reads only these fields, and never beyond the bytes:
  *
  *     Status    { details 3: repeated Any }
  *     Any       { type_url 1: string, value 2: bytes }
@@ -35,7 +35,7 @@ function isRetryInfo(typeUrl: Uint8Array): boolean {
 function decodeRetryInfo(bytes: Uint8Array): number | undefined {
   const retryInfo = readFields(bytes);
   const delay = retryInfo?.findLast(({ field }) => field === 1)?.bytes;
-  // Without a delay it says to retry, and not when.
+  // Without a delay it says to retry, but not when.
   const duration = delay === undefined ? undefined : readFields(delay);
   if (duration === undefined) return undefined;
   const seconds = duration.findLast(({ field }) => field === 1)?.integer ?? 0n;
@@ -50,7 +50,7 @@ interface Field {
   readonly bytes?: Uint8Array;
 }
 
-/** The fields of a message in their order, or undefined where it is malformed. */
+/** The fields of a message in order, or undefined if it is malformed. */
 function readFields(bytes: Uint8Array): readonly Field[] | undefined {
   const fields: Field[] = [];
   let at = 0;

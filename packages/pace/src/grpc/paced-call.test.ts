@@ -37,7 +37,7 @@ const method = (path: string, requestStream: boolean, responseStream: boolean) =
 const service = {
   ask: method("/test.Test/Ask", false, false),
   list: method("/test.Test/List", false, true),
-  tell: method("/test.Test/Tell", true, false),
+  upload: method("/test.Test/Upload", true, false),
   talk: method("/test.Test/Talk", true, true),
 } satisfies ServiceDefinition;
 
@@ -49,7 +49,7 @@ afterEach(() => {
   for (const one of clean.splice(0)) one();
 });
 
-/** A server that answers as it is told to, and knows what it has seen. Undefined: it does not answer. */
+/** A server with scripted answers that records the calls it gets. Undefined: it does not answer. */
 async function startServer(answer: Ask = (request) => `answer to ${request}`, initial?: () => Metadata) {
   const seen: string[] = [];
   const implementation: UntypedServiceImplementation = {
@@ -65,12 +65,12 @@ async function startServer(answer: Ask = (request) => `answer to ${request}`, in
       for (const one of ["a", "b"]) call.write(one);
       call.end();
     },
-    tell(call: AsyncIterable<string>, callback: (error: null, answer: string) => void) {
-      seen.push("tell");
+    upload(call: AsyncIterable<string>, callback: (error: null, answer: string) => void) {
+      seen.push("upload");
       void (async () => {
-        const told: string[] = [];
-        for await (const one of call) told.push(one);
-        callback(null, told.join("+"));
+        const received: string[] = [];
+        for await (const one of call) received.push(one);
+        callback(null, received.join("+"));
       })().catch(() => undefined);
     },
     talk(call: AsyncIterable<string> & { write(a: string): void; end(): void }) {
@@ -113,11 +113,11 @@ function connect(address: string, ...interceptors: Interceptor[]) {
   };
   const list = (): ClientReadableStream<string> =>
     client.makeServerStreamRequest(service.list.path, text.serialize, text.deserialize, "list");
-  const tell = (): { stream: ClientWritableStream<string>; answer: Promise<string | undefined> } => {
+  const upload = (): { stream: ClientWritableStream<string>; answer: Promise<string | undefined> } => {
     let stream: ClientWritableStream<string> | undefined;
     const answer = new Promise<string | undefined>((resolve, reject) => {
       stream = client.makeClientStreamRequest<string, string>(
-        service.tell.path,
+        service.upload.path,
         text.serialize,
         text.deserialize,
         (error, one) => (error ? reject(error) : resolve(one)),
@@ -128,7 +128,7 @@ function connect(address: string, ...interceptors: Interceptor[]) {
   };
   const talk = (): ClientDuplexStream<string, string> =>
     client.makeBidiStreamRequest(service.talk.path, text.serialize, text.deserialize);
-  return { client, ask, list, tell, talk };
+  return { client, ask, list, upload, talk };
 }
 
 /** Time that a test moves, a server and a client. */
@@ -152,14 +152,14 @@ async function setUpHurried(options: CreateInterceptorOptions = {}, ...server: P
   return { time, ...started, ...connect(started.address, createInterceptor({ ...timing, ...options })) };
 }
 
-function metadataOf(fields: Readonly<Record<string, string | Buffer>>): Metadata {
+function createMetadata(fields: Readonly<Record<string, string | Buffer>>): Metadata {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(fields)) metadata.set(name.toLowerCase(), value);
   return metadata;
 }
 
 function refusal(fields: Readonly<Record<string, string | Buffer>>, code = status.RESOURCE_EXHAUSTED) {
-  return { code, details: "refused", metadata: metadataOf(fields) };
+  return { code, details: "refused", metadata: createMetadata(fields) };
 }
 
 async function collect(stream: AsyncIterable<string>): Promise<string[]> {
@@ -171,7 +171,7 @@ async function collect(stream: AsyncIterable<string>): Promise<string[]> {
 const slowly: CreateInterceptorOptions = { pace: { limit: "1/s burst 1" } };
 
 describe("a call waits for its turn", () => {
-  it("where it is unary", async () => {
+  it("if it is unary", async () => {
     const { time, ask, seen } = await setUp(slowly);
     expect(await ask("one")).toBe("answer to one");
     const answer = ask("two");
@@ -182,7 +182,7 @@ describe("a call waits for its turn", () => {
     expect(time.timers).toBe(0);
   });
 
-  it("where it has a stream of answers, with its reads", async () => {
+  it("if it has a stream of answers, with its reads", async () => {
     const { time, ask, list, seen } = await setUp(slowly);
     await ask("one");
     const answers = collect(list());
@@ -192,10 +192,10 @@ describe("a call waits for its turn", () => {
     expect(await answers).toEqual(["a", "b"]);
   });
 
-  it("where it is a stream of requests, with its messages and its end", async () => {
-    const { time, ask, tell, seen } = await setUp(slowly);
+  it("if it is a stream of requests, with its messages and its end", async () => {
+    const { time, ask, upload, seen } = await setUp(slowly);
     await ask("one");
-    const { stream, answer } = tell();
+    const { stream, answer } = upload();
     for (const one of ["x", "y", "z"]) stream.write(one);
     stream.end();
     await time.advance(999);
@@ -204,7 +204,7 @@ describe("a call waits for its turn", () => {
     expect(await answer).toBe("x+y+z");
   });
 
-  it("where both are streams", async () => {
+  it("if both are streams", async () => {
     const { time, ask, talk, seen } = await setUp(slowly);
     await ask("one");
     const stream = talk();
@@ -232,14 +232,14 @@ describe("a call waits for its turn", () => {
   it("with the metadata that it was made with", async () => {
     const { time, ask } = await setUp(slowly, (_, metadata) => String(metadata.get("own")[0]));
     await ask("one");
-    const metadata = metadataOf({ own: "then" });
+    const metadata = createMetadata({ own: "then" });
     const answer = ask("two", {}, metadata);
     metadata.set("own", "now");
     await time.advance(1000);
     expect(await answer).toBe("then");
   });
 
-  it("unless nothing is to be paced", async () => {
+  it("unless pacing is off", async () => {
     const { time, ask, seen } = await setUp({ pace: false }, () => refusal({ "retry-after": "5" }));
     for (const name of ["one", "two"])
       await expect(ask(name)).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED, details: "refused" });
@@ -262,7 +262,7 @@ describe("a call waits for its turn", () => {
 });
 
 describe("running calls", () => {
-  it("are so many at most, until their answers begin", async () => {
+  it("are bounded in number, until their answers begin", async () => {
     const held: (() => void)[] = [];
     const time = new ManualTime();
     const server = new Server();
@@ -285,7 +285,7 @@ describe("running calls", () => {
     expect(await answers[1]).toBe("done");
   });
 
-  it("do so no longer when they are cancelled or fail", async () => {
+  it("stop counting when they are cancelled or fail", async () => {
     const { ask, seen } = await setUp({ pace: { concurrency: 1 } }, (request) =>
       request === "hangs" ? undefined : request === "fails" ? refusal({}, status.INTERNAL) : request,
     );
@@ -331,7 +331,7 @@ describe("running calls", () => {
     expect(new Set(await Promise.all(answers))).toEqual(new Set(["kept"]));
   });
 
-  it("are made once, where their turn comes at once", async () => {
+  it("are made once if their turn comes at once", async () => {
     const { address } = await startServer();
     let made = 0;
     const counting: Interceptor = (options, nextCall) => {
@@ -344,11 +344,15 @@ describe("running calls", () => {
 });
 
 describe("learning from answers", () => {
-  const figures = { "x-ratelimit-limit": "10", "x-ratelimit-remaining": "1", "x-ratelimit-reset": "8" };
+  const limitHeaders = { "x-ratelimit-limit": "10", "x-ratelimit-remaining": "1", "x-ratelimit-reset": "8" };
 
   it.each([
-    ["initial metadata", undefined, () => metadataOf(figures)],
-    ["trailers", () => ({ code: status.NOT_FOUND, details: "none", metadata: metadataOf(figures) }), undefined],
+    ["initial metadata", undefined, () => createMetadata(limitHeaders)],
+    [
+      "trailers",
+      () => ({ code: status.NOT_FOUND, details: "none", metadata: createMetadata(limitHeaders) }),
+      undefined,
+    ],
   ] as [string, Ask | undefined, (() => Metadata) | undefined][])(
     "slows down before the limit is reached, by %s",
     async (_, answer, initial) => {
@@ -365,11 +369,11 @@ describe("learning from answers", () => {
 
   it.each([
     ["Retry-After", { "retry-after": "3" }, status.RESOURCE_EXHAUSTED, 3000],
-    ["a limit that is used up", { ratelimit: '"a";r=0;t=4' }, status.RESOURCE_EXHAUSTED, 4000],
+    ["an exhausted limit", { ratelimit: '"a";r=0;t=4' }, status.RESOURCE_EXHAUSTED, 4000],
     ["RetryInfo", { "grpc-status-details-bin": encodeRetryStatus(3, 0) }, status.UNAVAILABLE, 3000],
     ["pushback", { "grpc-retry-pushback-ms": "250" }, status.RESOURCE_EXHAUSTED, 250],
     [
-      "RetryInfo, where the call itself is not to be repeated",
+      "RetryInfo, even if the call itself must not be repeated",
       { "grpc-status-details-bin": encodeRetryStatus(3, 0), "grpc-retry-pushback-ms": "-1" },
       status.RESOURCE_EXHAUSTED,
       3000,
@@ -391,12 +395,12 @@ describe("learning from answers", () => {
   );
 
   it.each([
-    ["is no refusal", { "retry-after": "3" }, status.NOT_FOUND],
-    ["asks for longer than anybody waits", { "retry-after": "61" }, status.RESOURCE_EXHAUSTED],
-    ["does not tell how long", {}, status.RESOURCE_EXHAUSTED],
+    ["is not a refusal", { "retry-after": "3" }, status.NOT_FOUND],
+    ["asks for longer than any call waits", { "retry-after": "61" }, status.RESOURCE_EXHAUSTED],
+    ["does not say how long", {}, status.RESOURCE_EXHAUSTED],
     ["has lost its server", { "retry-after": "3" }, status.UNAVAILABLE],
   ] as [string, Record<string, string>, status][])(
-    "holds nobody back for a status that %s",
+    "holds no call back for a status that %s",
     async (_, fields, code) => {
       let calls = 0;
       const { ask } = await setUp({}, (request) => (++calls === 1 ? refusal(fields, code) : request));
@@ -406,14 +410,14 @@ describe("learning from answers", () => {
   );
 
   it("is not held back by a Retry-After before a good answer", async () => {
-    const { ask } = await setUp({}, undefined, () => metadataOf({ "retry-after": "30" }));
+    const { ask } = await setUp({}, undefined, () => createMetadata({ "retry-after": "30" }));
     await ask("one");
     expect(await ask("two")).toBe("answer to two");
   });
 
   it.each([
-    ["is never refused by Sluice's limits where it paces", undefined, true],
-    ["is refused where it does not, which shows that there is a limit", false, false],
+    ["is never refused by Sluice's limits if it paces", undefined, true],
+    ["is refused if it does not, which shows that there is a limit", false, false],
   ] as [string, false | undefined, boolean][])("%s", async (_, pace, passes) => {
     const time = new HurriedTime();
     const windows = ["5/s burst 5"];
@@ -428,7 +432,7 @@ describe("learning from answers", () => {
         headers = renderHeaders(decision);
         return decision.allowed ? request : refusal(headers);
       },
-      () => metadataOf(headers),
+      () => createMetadata(headers),
     );
     const { ask } = connect(address, createInterceptor({ clock: time.clock, schedule: time.schedule, pace }));
     let refused = 0;
@@ -449,11 +453,11 @@ describe("a call that waits for its turn", () => {
     expect([seen, time.timers]).toEqual([["one"], 0]);
   });
 
-  it("is cancelled at once where it is a stream", async () => {
-    const { time, ask, list, tell, talk, seen } = await setUp(slowly);
+  it("is cancelled at once if it is a stream", async () => {
+    const { time, ask, list, upload, talk, seen } = await setUp(slowly);
     await ask("one");
     const calls = [list(), talk()];
-    const { stream, answer } = tell();
+    const { stream, answer } = upload();
     stream.write("x");
     const ends = calls.map((one) => new Promise<unknown>((resolve) => one.once("error", resolve).resume()));
     await settled();
@@ -478,14 +482,14 @@ describe("a call that waits for its turn", () => {
     expect([seen, time.timers]).toEqual([["one", "three"], 0]);
   });
 
-  it("is made in time where its turn comes before its deadline, which leaves no timer", async () => {
+  it("is made in time if its turn comes before its deadline, and leaves no timer", async () => {
     const { time, ask } = await setUpHurried({ pace: { limit: "1/100ms burst 1" } });
     await ask("one");
     expect(await ask("two", { deadline: time.clock.epochMs() + 60_000 })).toBe("answer to two");
     expect(time.waits).toEqual([100]);
   });
 
-  /** A call that a server has got and does not answer, to make others for. */
+  /** A call that a server has received and does not answer: a parent for other calls. */
   async function startParent(deadline?: number) {
     const server = new Server();
     clean.push(() => server.forceShutdown());
@@ -505,7 +509,7 @@ describe("a call that waits for its turn", () => {
     return { parent, cancel };
   }
 
-  it("ends with the call that it was made for", async () => {
+  it("ends with its parent call", async () => {
     const { time, ask, seen } = await setUp(slowly);
     await ask("one");
     const { parent, cancel } = await startParent();
@@ -516,7 +520,7 @@ describe("a call that waits for its turn", () => {
     expect([seen, time.timers]).toEqual([["one"], 0]);
   });
 
-  it("ends at once where that one has ended already, and does not listen to it", async () => {
+  it("ends at once if its parent has ended already, and does not listen to it", async () => {
     const { ask } = await setUp(slowly);
     await ask("one");
     const { parent, cancel } = await startParent();
@@ -527,7 +531,7 @@ describe("a call that waits for its turn", () => {
     expect(parent.listenerCount("cancelled")).toBe(before + 1);
   });
 
-  it("outlives that one where its flags say so", async () => {
+  it("outlives its parent if its flags say so", async () => {
     const { time, ask } = await setUp(slowly);
     await ask("one");
     const { parent, cancel } = await startParent();
@@ -539,8 +543,8 @@ describe("a call that waits for its turn", () => {
   });
 
   it.each([
-    ["ends at that one's deadline", {}, status.DEADLINE_EXCEEDED],
-    ["has no deadline of that one where its flags say so", { propagate_flags: propagate.CANCELLATION }, "made"],
+    ["ends at its parent's deadline", {}, status.DEADLINE_EXCEEDED],
+    ["ignores its parent's deadline if its flags say so", { propagate_flags: propagate.CANCELLATION }, "made"],
   ])("%s", async (_, flags, becomes) => {
     const { parent } = await startParent(Date.now() + 3_600_000);
     const time = new ManualTime();
@@ -554,7 +558,7 @@ describe("a call that waits for its turn", () => {
     expect(await answer).toBe(becomes === "made" ? "answer to two" : becomes);
   });
 
-  it("ends when the channel is closed by its turn, and those of others go on", async () => {
+  it("ends if the channel is closed before its turn, and calls on other channels go on", async () => {
     const { time, interceptor, address, client, ask } = await setUp({
       pace: { limit: "1/s burst 1", concurrency: 1 },
       key: () => "all",
@@ -572,7 +576,7 @@ describe("a call that waits for its turn", () => {
 });
 
 describe("a call that gets no turn", () => {
-  it("ends with RESOURCE_EXHAUSTED by whose cause it is known, and is not sent", async () => {
+  it("ends with RESOURCE_EXHAUSTED and a PaceError as its cause, and is not sent", async () => {
     const { time, ask, seen } = await setUp({ pace: { limit: "1/m burst 1" }, maxWaitMs: 500, repeatable: () => true });
     await ask("one");
     const error = (await ask("two").catch((one) => one)) as ServiceError;
@@ -585,18 +589,18 @@ describe("a call that gets no turn", () => {
     expect([seen, time.timers]).toEqual([["one"], 0]);
   });
 
-  it("ends so where it is a stream", async () => {
-    const { ask, list, tell, talk } = await setUp({ pace: { limit: "1/m burst 1" }, maxWaitMs: 500 });
+  it("ends the same way if it is a stream", async () => {
+    const { ask, list, upload, talk } = await setUp({ pace: { limit: "1/m burst 1" }, maxWaitMs: 500 });
     await ask("one");
     const cause = { code: "wait_too_long" };
     await expect(collect(list())).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED, cause });
     await expect(collect(talk())).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED, cause });
-    const { stream, answer } = tell();
+    const { stream, answer } = upload();
     stream.end("x");
     await expect(answer).rejects.toMatchObject({ code: status.RESOURCE_EXHAUSTED, cause });
   });
 
-  it("ends so where too many wait", async () => {
+  it("ends the same way if too many wait", async () => {
     const { time, ask } = await setUp({ pace: { limit: "1/s burst 1", maxQueue: 1 } });
     await ask("one");
     const waiting = ask("two");
@@ -605,7 +609,7 @@ describe("a call that gets no turn", () => {
     expect(await waiting).toBe("answer to two");
   });
 
-  it("ends with what the server answered before, where it did", async () => {
+  it("ends with the server's earlier answer, if there was one", async () => {
     const options = { repeatable: () => true, pace: { limit: "1/m burst 1" }, maxWaitMs: 5000 };
     const { time, ask, seen } = await setUp(options, () => refusal({ "retry-after": "2", own: "x" }));
     const answer = ask("one").catch((error) => error);
@@ -618,7 +622,7 @@ describe("a call that gets no turn", () => {
 });
 
 describe("keys", () => {
-  it("are the targets of channels, where one interceptor serves several", async () => {
+  it("are the targets of channels, if one interceptor serves several", async () => {
     const { interceptor, ask } = await setUp({ pace: { limit: "1/h burst 1" } });
     const other = connect((await startServer()).address, interceptor);
     expect(await ask("one")).toBe("answer to one");
@@ -634,12 +638,12 @@ describe("keys", () => {
         return String(metadata.get("token")[0]);
       },
     });
-    expect(await ask("one", {}, metadataOf({ token: "a" }))).toBe("answer to one");
-    expect(await ask("two", {}, metadataOf({ token: "b" }))).toBe("answer to two");
+    expect(await ask("one", {}, createMetadata({ token: "a" }))).toBe("answer to one");
+    expect(await ask("two", {}, createMetadata({ token: "b" }))).toBe("answer to two");
     expect(outlines[0]).toEqual([service.ask.path, expect.stringContaining(address)]);
   });
 
-  it("that are none are told, and nothing is sent", async () => {
+  it("that are invalid are refused, and nothing is sent", async () => {
     const { ask, seen } = await setUp({ key: () => undefined as never });
     await expect(ask("one")).rejects.toMatchObject({ code: "invalid_request", problems: [{ path: ["key"] }] });
     expect(seen).toEqual([]);
@@ -657,7 +661,7 @@ it.each([
   ["schedule", 5],
   ["maxAttempts", 0],
   ["maxKeys", 0],
-])("tells a wrong option by name: %s", (name, value) => {
+])("names a wrong option: %s", (name, value) => {
   expect(() => createInterceptor({ [name]: value })).toThrow(
     expect.objectContaining({ code: "invalid_request", problems: [expect.objectContaining({ path: [name] })] }),
   );

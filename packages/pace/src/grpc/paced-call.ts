@@ -13,42 +13,42 @@ import { readRateLimit } from "../reading/read-rate-limit.ts";
 import type { Schedule } from "../schedule.ts";
 import type { CallBelow, MessageContext } from "./call-below.ts";
 import { findDeadlineMs } from "./find-deadline-ms.ts";
-import { readToldWait } from "./read-told-wait.ts";
+import { readRequestedWait } from "./read-requested-wait.ts";
 import { whenParentCancels } from "./when-parent-cancels.ts";
 
 export interface PacedCallOptions {
   readonly options: InterceptorOptions;
   readonly nextCall: NextCall;
-  /** Whose pace it keeps to. Asked once, when the call starts. */
+  /** The caller whose pace it keeps to. Read once, when the call starts. */
   readonly findCaller: (metadata: Metadata, target: string) => Caller;
   readonly clock: Clock;
   readonly schedule: Schedule;
 }
 
-/** A status that was not the server's: nothing was sent. */
+/** A status that did not come from the server: nothing was sent. */
 export interface LocalStatus extends StatusObject {
-  /** Becomes that of the error that the caller gets. */
+  /** Becomes the `cause` of the caller's error. */
   readonly cause?: unknown;
 }
 
 /**
- * A call that starts when its turn comes. What is sent before that is held back, in its order. Cancelling ends it at once,
- * its deadline is kept, and what its answer says of limits is learnt. It counts as running until its answer begins.
+ * A call that starts when its turn comes. Messages sent before that are held back, in order. Cancelling ends it at once,
+ * its deadline is kept, and it learns the limits in its answer. It counts as running until its answer begins.
  */
 export class PacedCall implements CallBelow {
   readonly #options: PacedCallOptions;
   readonly #target: string;
-  /** Undefined while waiting: one that has been made and is not started could end without anybody being told. */
+  /** Undefined while waiting: a call that is created but not started could end without notifying any listener. */
   #below: CallBelow | undefined;
   #listener: Partial<InterceptingListener> | undefined;
   #state: "waiting" | "under way" | "over" = "waiting";
   #held: ((below: CallBelow) => void)[] = [];
-  /** Gives the turn up and leaves nothing behind, while there is a wait. */
+  /** Cancels the wait for a turn, while there is one, and leaves nothing behind. */
   #endWait: (() => void) | undefined;
 
   constructor(options: PacedCallOptions) {
     this.#options = options;
-    // Throws where the channel is closed, as without us; and only a call knows where it is going to.
+    // Throws if the channel is closed, as without pacing; and only a call knows its target.
     this.#below = options.nextCall(options.options);
     this.#target = this.#below.getPeer();
   }
@@ -59,7 +59,7 @@ export class PacedCall implements CallBelow {
     try {
       caller = this.#options.findCaller(metadata, this.#target);
     } catch (error) {
-      // A callback of the caller's own failed.
+      // The app's own callback failed.
       this.#dropBelow();
       throw error;
     }
@@ -113,7 +113,7 @@ export class PacedCall implements CallBelow {
     this.#dropBelow();
     const leftMs = findDeadlineMs(options) - clock.epochMs();
     const exceed = (): void => this.#end(localStatus(statusCodes.DEADLINE_EXCEEDED, exceeded));
-    // A deadline that is no number has passed, as grpc-js sees it.
+    // grpc-js treats a deadline that is not a number as passed.
     const callOff = leftMs === Number.POSITIVE_INFINITY ? undefined : schedule(Math.max(0, leftMs) || 0, exceed);
     let forgetParent: (() => void) | undefined;
     this.#endWait = () => {
@@ -141,19 +141,19 @@ export class PacedCall implements CallBelow {
     } catch (error) {
       // The channel was closed meanwhile.
       end();
-      this.#end(localStatus(statusCodes.UNAVAILABLE, messageOf(error)));
+      this.#end(localStatus(statusCodes.UNAVAILABLE, errorMessage(error)));
       return;
     }
     try {
       this.#below.start(metadata, this.#listen(caller, end));
-      // Whoever is answered at once may send more, which then comes after what is held.
+      // A listener that is answered at once may send more; those messages come after the held ones.
       for (const operation of this.#held) operation(this.#below);
       this.#state = "under way";
       this.#held = [];
     } catch (error) {
       end();
       this.#dropBelow();
-      this.#end(localStatus(statusCodes.INTERNAL, messageOf(error), error));
+      this.#end(localStatus(statusCodes.INTERNAL, errorMessage(error), error));
     }
   }
 
@@ -162,7 +162,7 @@ export class PacedCall implements CallBelow {
     let initial: Metadata | undefined;
     return {
       onReceiveMetadata: (metadata) => {
-        // Figures alone: whether this is a refusal is told by the status.
+        // Only limits: the status decides whether this is a refusal.
         caller.learn(readRateLimit(metadata.getMap(), { nowMs: clock.epochMs() }), undefined, initial === undefined);
         end();
         initial = metadata;
@@ -173,7 +173,7 @@ export class PacedCall implements CallBelow {
       },
       onReceiveStatus: (status) => {
         const nowMs = clock.epochMs();
-        const { ms } = readToldWait(status, initial, nowMs);
+        const { ms } = readRequestedWait(status, initial, nowMs);
         caller.learn(readRateLimit(status.metadata?.getMap() ?? {}, { nowMs }), ms, initial === undefined);
         end();
         this.#heard?.onReceiveStatus?.(status);
@@ -181,7 +181,7 @@ export class PacedCall implements CallBelow {
     };
   }
 
-  /** Whoever is told of the call below. Nobody, once it has ended here. */
+  /** The listener for events of the wrapped call. Undefined once this call has ended. */
   get #heard(): Partial<InterceptingListener> | undefined {
     return this.#state === "over" ? undefined : this.#listener;
   }
@@ -189,12 +189,12 @@ export class PacedCall implements CallBelow {
   #turnAway(reason: unknown): void {
     this.#dropBelow();
     if (reason instanceof PaceError) this.#end(localStatus(statusCodes.RESOURCE_EXHAUSTED, reason.message, reason));
-    else this.#end(localStatus(statusCodes.INTERNAL, messageOf(reason), reason));
+    else this.#end(localStatus(statusCodes.INTERNAL, errorMessage(reason), reason));
   }
 
-  /** Also a call that is not started has a timer for its deadline. */
+  /** Even a call that is not started has a timer for its deadline. */
   #dropBelow(): void {
-    this.#below?.cancelWithStatus(statusCodes.CANCELLED, "it is not made");
+    this.#below?.cancelWithStatus(statusCodes.CANCELLED, "the call was not made");
     this.#below = undefined;
   }
 
@@ -202,7 +202,7 @@ export class PacedCall implements CallBelow {
     this.#endWait?.();
     this.#state = "over";
     this.#held = [];
-    // As grpc-js does: an error thrown by whoever listens is then nobody else's.
+    // As grpc-js does: an error that a listener throws must not reach other code.
     process.nextTick(() => {
       if (!this.#options.options.method_definition.responseStream) this.#listener?.onReceiveMessage?.(null);
       this.#listener?.onReceiveStatus?.(status);
@@ -210,12 +210,12 @@ export class PacedCall implements CallBelow {
   }
 }
 
-const exceeded = "Deadline exceeded while waiting for a turn; it was not sent";
+const exceeded = "Deadline exceeded while waiting for a turn; the call was not sent";
 
 function localStatus(code: statusCodes, details: string, cause?: unknown): LocalStatus {
   return { code, details, metadata: new Metadata(), ...(cause !== undefined && { cause }) };
 }
 
-function messageOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -14,14 +14,14 @@ import { whenParentCancels } from "./when-parent-cancels.ts";
 export interface RepeatingCallOptions {
   readonly options: InterceptorOptions;
   readonly nextCall: NextCall;
-  /** How long to wait for another attempt after this one ended so; undefined where it is the last. */
+  /** How long to wait for another attempt after this status; undefined if it is final. */
   readonly decideWaitMs: (attempt: number, status: StatusObject, initial: Metadata | undefined) => number | undefined;
   readonly schedule: (waitMs: number, wake: () => void) => () => void;
 }
 
 /**
- * A call with one request message that is made again as long as it is refused. What was sent is kept, and sent again;
- * what is received is held back until it is the answer: a message, or the last status. From the first message on
+ * A call with one request message that is made again as long as it is refused. The request is stored and sent again;
+ * incoming events are held back until they are the answer: a message, or the final status. After the first message
  * everything passes straight through.
  */
 export class RepeatingCall implements CallBelow {
@@ -33,9 +33,9 @@ export class RepeatingCall implements CallBelow {
   #sent: { readonly context: MessageContext; readonly message: unknown } | undefined;
   #halfClosed = false;
   #readWanted = false;
-  /** What the attempt before this one was refused with. */
+  /** The status that refused the previous attempt. */
   #refusal: { readonly status: StatusObject; readonly initial: Metadata | undefined } | undefined;
-  /** Calls the wait off, while there is one. */
+  /** Cancels the wait, while there is one. */
   #endWait: (() => void) | undefined;
 
   constructor(options: RepeatingCallOptions) {
@@ -51,7 +51,7 @@ export class RepeatingCall implements CallBelow {
 
   sendMessageWithContext(context: MessageContext, message: unknown): void {
     this.#sent = { context, message };
-    if (this.#endWait === undefined) this.#sendKept();
+    if (this.#endWait === undefined) this.#sendStored();
   }
 
   sendMessage(message: unknown): void {
@@ -94,7 +94,7 @@ export class RepeatingCall implements CallBelow {
         initial = metadata;
       },
       onReceiveMessage: (message) => {
-        // A call without a message in its answer tells so by null, before its status.
+        // A call whose answer has no message reports null before its status.
         if (!responseStream && message === null) return;
         if (!committed && initial !== undefined) this.#listener?.onReceiveMetadata?.(initial);
         committed = true;
@@ -106,7 +106,7 @@ export class RepeatingCall implements CallBelow {
           this.#listener?.onReceiveStatus?.(status);
           return;
         }
-        // After an answer the caller gets that answer, and not that there is no turn for another attempt.
+        // After a refusal the caller gets that refusal, not the error that no turn came for another attempt.
         if (this.#refusal !== undefined && (status as LocalStatus).cause instanceof PaceError) {
           this.#finish(this.#refusal.status, this.#refusal.initial);
           return;
@@ -115,7 +115,7 @@ export class RepeatingCall implements CallBelow {
         try {
           waitMs = this.#options.decideWaitMs(this.#attempt, status, initial);
         } catch (error) {
-          // A callback of the caller's own failed: its call ends all the same.
+          // The app's own callback failed: the call must still end.
           this.#finish(status, initial);
           throw error;
         }
@@ -151,10 +151,10 @@ export class RepeatingCall implements CallBelow {
     if (this.#endWait === undefined) forgetParent();
   }
 
-  #sendKept(): void {
+  #sendStored(): void {
     if (this.#sent === undefined) return;
     const { context, message } = this.#sent;
-    // Whoever waits for the message to be sent is told once.
+    // The callback for a sent message is called once.
     this.#sent = { context: context.flags === undefined ? {} : { flags: context.flags }, message };
     this.#call.sendMessageWithContext(context, message);
   }
@@ -173,7 +173,7 @@ export class RepeatingCall implements CallBelow {
       return;
     }
     this.#call.start(metadata, this.#listen());
-    this.#sendKept();
+    this.#sendStored();
     if (this.#readWanted) this.#call.startRead();
     if (this.#halfClosed) this.#call.halfClose();
   }

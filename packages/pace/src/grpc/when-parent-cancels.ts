@@ -3,8 +3,8 @@ import { type InterceptorOptions, propagate } from "@grpc/grpc-js";
 import { hands } from "./find-deadline-ms.ts";
 
 /**
- * Calls back when the call that this one was made for is cancelled, or is so already, where that is handed on: below, a
- * parent is heard only while there is a call. Returns what ends that.
+ * Calls back when the parent call is cancelled, or was already, if cancellation propagates. grpc-js listens to the parent
+ * only while a call exists, so waits need this. Returns a function that stops listening.
  */
 export function whenParentCancels({ parent, propagate_flags }: InterceptorOptions, cancel: () => void): () => void {
   if (parent === undefined || !hands(propagate_flags, propagate.CANCELLATION)) return () => undefined;

@@ -4,19 +4,19 @@ import type { RateLimitReading } from "../reading/read-rate-limit.ts";
 export interface LearnedPaceOptions {
   /** Calls are spread once less than this share of a limit is left. */
   readonly spreadBelow: number;
-  /** Calls are never further apart than this by figures alone. */
+  /** Calls are never further apart than this because of reported limits. */
   readonly maxSpacingMs: number;
 }
 
 /**
- * What a caller has been told by answers, and when it may call next by that. Being told to wait stops every call until
- * then. Figures only slow calls down: `remaining` is spread over the time until the reset,
+ * The limits that answers have reported, and when a caller may call next by them. A requested wait stops every call until
+ * it is over. Reported limits only slow calls down: `remaining` is spread over the time until the reset,
  *
  *     spacing = resetAfter ÷ (remaining + 1)
  *
  * so that the last of them is used just before the reset. Against a limit that refills steadily this settles at its rate
- * with half of it left; against a fixed window it uses the window up exactly. Figures never stop: a server may mean by its
- * reset that everything is there again, long after one call would pass.
+ * with half of it left; against a fixed window it uses the window up exactly. Reported limits never stop calls: a server
+ * may mean by its reset that the whole limit is back, long after one call would pass.
  */
 export class LearnedPace {
   readonly #options: LearnedPaceOptions;
@@ -30,9 +30,9 @@ export class LearnedPace {
     this.#options = options;
   }
 
-  /** `othersRunning` are calls under way that the answer may not have counted yet. */
+  /** `othersRunning` are running calls that the answer may not have counted yet. */
   learn(reading: RateLimitReading, nowMs: number, othersRunning: number): void {
-    // A reading may be handed in by hand: what is no number is as good as absent.
+    // The app may have made the reading itself: a value that is not a number counts as absent.
     if (isAmount(reading.retryAfterMs)) {
       this.#stopUntilMs = Math.max(this.#stopUntilMs, nowMs + reading.retryAfterMs);
     }
@@ -43,7 +43,7 @@ export class LearnedPace {
       spacingMs = wantedMs;
       this.#spacedUntilMs = nowMs + (limit.resetAfterMs ?? 0);
     }
-    // An answer that says nothing leaves what was known.
+    // An answer without limits changes nothing.
     if (spacingMs !== undefined) this.#spacingMs = spacingMs;
   }
 
@@ -60,12 +60,12 @@ export class LearnedPace {
     this.#lastCost = cost;
   }
 
-  /** Until when the server wants no call at all. */
+  /** The time until which the server asked for no calls. */
   get stopUntilMs(): number {
     return this.#stopUntilMs;
   }
 
-  /** When the next call is due so that what remains lasts. */
+  /** When the next call is due, so that the remainder lasts until the reset. */
   get spacedFromMs(): number {
     const spacingMs = Math.min(this.#options.maxSpacingMs, this.#spacingMs * this.#lastCost);
     return Math.min(this.#spacedUntilMs, this.#lastStartMs + spacingMs);

@@ -5,9 +5,9 @@ export type PaceErrorCode = "queue_full" | "wait_too_long" | "never_fits";
 export class PaceError extends Error {
   override readonly name = "PaceError";
   readonly code: PaceErrorCode;
-  /** How long it would have had to wait at least, where that is known. */
+  /** How long it would have had to wait at least, if known. */
   readonly retryAfterMs: number | undefined;
-  /** How often it was sent before, and did not get an answer for good: 0, unless it waited for another attempt. */
+  /** How often it was sent before without a final answer: 0, unless it waited for another attempt. */
   readonly attempts: number;
 
   constructor(code: PaceErrorCode, message: string, retryAfterMs?: number, attempts = 0) {
@@ -18,7 +18,7 @@ export class PaceError extends Error {
   }
 }
 
-/** The same for a call that was sent so many times before. */
+/** The same error for a call that was sent `attempts` times before. */
 export function paceErrorAfter({ code, message, retryAfterMs }: PaceError, attempts: number): PaceError {
   const times = attempts === 1 ? "once" : `${attempts} times`;
   return new PaceError(

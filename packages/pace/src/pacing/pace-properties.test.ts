@@ -22,7 +22,7 @@ interface Start {
   readonly cost: number;
 }
 
-/** When each call starts that fits at all. */
+/** The start time of each call that fits at all. */
 async function play({ limit, perMs, burst, calls }: Traffic): Promise<{ starts: readonly Start[]; time: ManualTime }> {
   const time = new ManualTime();
   const paced = pace(`${limit}/${perMs}ms burst ${burst}`, { clock: time.clock, schedule: time.schedule });
@@ -57,7 +57,7 @@ function playByHand({ limit, perMs, burst, calls }: Traffic): readonly Start[] {
 }
 
 describe("a pace, whatever the limit and the traffic", () => {
-  it("starts never more than the limit allows in any stretch of time", async () => {
+  it("never starts more than the limit allows in any stretch of time", async () => {
     await fc.assert(
       fc.asyncProperty(traffic, async (one) => {
         const { starts } = await play(one);
@@ -84,7 +84,7 @@ describe("a pace, whatever the limit and the traffic", () => {
     );
   });
 
-  it("runs never more at once than it may, and forgets who aborts", async () => {
+  it("never runs more calls at once than allowed, and forgets aborted ones", async () => {
     const script = fc.array(
       fc.record({ afterMs: fc.nat(50), runsMs: fc.nat(120), abortAfterMs: fc.option(fc.nat(100)) }),
       { maxLength: 25 },

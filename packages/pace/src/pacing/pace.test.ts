@@ -15,7 +15,7 @@ function setUp(limit: string | readonly string[] | undefined, options: PaceOptio
   return { time, paced, starts, call };
 }
 
-/** A call that ends when it is told to. */
+/** A call that ends when the test ends it. */
 function endless(): { readonly run: () => Promise<void>; readonly end: () => void } {
   let end = (): void => undefined;
   const ended = new Promise<void>((resolve) => {
@@ -53,7 +53,7 @@ describe("a pace by a limit", () => {
     ]);
   });
 
-  it("lets nobody overtake a call that costs more", async () => {
+  it("lets no call overtake one that costs more", async () => {
     const { time, starts, call } = setUp("10/s burst 5");
     void call("small", { cost: 4 });
     void call("large", { cost: 5 });
@@ -66,7 +66,7 @@ describe("a pace by a limit", () => {
     ]);
   });
 
-  it("hands on what a call answers or throws, and goes on", async () => {
+  it("passes on what a call returns or throws, and goes on", async () => {
     const { call, paced } = setUp("1/s burst 5");
     await expect(paced(() => Promise.reject(new Error("no")))).rejects.toThrow("no");
     await expect(
@@ -134,7 +134,7 @@ describe("a call that is not made", () => {
     expect([paced.waiting, time.timers]).toEqual([0, 0]);
   });
 
-  it("is told as soon as the first of the line cannot make it", async () => {
+  it("is refused as soon as the first in line cannot make it", async () => {
     const { time, call } = setUp("1/m burst 1", { maxWaitMs: 30_000 });
     await call("a");
     await expect(call("b")).rejects.toMatchObject({ code: "wait_too_long", retryAfterMs: 60_000 });
@@ -163,14 +163,14 @@ describe("a call that is not made", () => {
     expect(await waiting).toBe("b");
   });
 
-  it("finds no line at all where none may wait", async () => {
+  it("finds no line at all if none may wait", async () => {
     const { time, paced, call } = setUp("1/s burst 1", { maxQueue: 0 });
     expect(await call("a")).toBe("a");
     await expect(call("b")).rejects.toMatchObject({ code: "queue_full" });
     expect([paced.waiting, time.timers]).toEqual([0, 0]);
   });
 
-  it("never fits, which it is told even behind others", async () => {
+  it("never fits, and is refused at once even behind others", async () => {
     const { time, call } = setUp("1/s burst 2");
     await call("a", { cost: 2 });
     const waiting = call("b");
@@ -273,7 +273,7 @@ describe("learning from answers", () => {
     expect(starts).toEqual([["a", 3000]]);
   });
 
-  it("refuses those at once that cannot wait as long as it is told to stop", async () => {
+  it("refuses calls at once that cannot wait for as long as the server asks", async () => {
     const { time, paced, call } = setUp("1/s burst 1", { maxWaitMs: 5000 });
     await call("a");
     const waiting = call("b").catch((error) => error);
@@ -282,13 +282,13 @@ describe("learning from answers", () => {
     expect(time.timers).toBe(0);
   });
 
-  it("spreads what remains over the time until the reset", async () => {
+  it("spreads the remainder over the time until the reset", async () => {
     const { time, paced, starts, call } = setUp(undefined);
     await call("a");
     paced.learn({ "X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "3", "X-RateLimit-Reset": "8" });
     for (const name of ["b", "c", "d", "e", "f"]) void call(name);
     await time.advance(20_000);
-    // Three that remain, and the first after the reset; from there on nothing is known.
+    // The three remaining calls, and the first after the reset; after that nothing is known.
     expect(starts.slice(1)).toEqual([
       ["b", 2000],
       ["c", 4000],
@@ -306,7 +306,7 @@ describe("learning from answers", () => {
     expect(starts.at(-1)).toEqual(["b", 0]);
   });
 
-  it("goes by the limit that is nearest to its end, and by none that counts something else", async () => {
+  it("follows the limit that is nearest to its end, and none that counts another unit", async () => {
     const { time, paced, starts, call } = setUp(undefined);
     await call("a");
     paced.learn({
@@ -318,7 +318,7 @@ describe("learning from answers", () => {
     expect(starts.at(-1)).toEqual(["b", 2000]);
   });
 
-  it("never locks out by figures alone: calls are ten seconds apart at most", async () => {
+  it("never locks out by reported limits alone: calls are at most ten seconds apart", async () => {
     const { time, paced, starts, call } = setUp(undefined);
     await call("a");
     paced.learn({ "X-RateLimit-Limit": "3000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "3600" });
@@ -327,7 +327,7 @@ describe("learning from answers", () => {
     expect(starts.at(-1)).toEqual(["b", 10_000]);
   });
 
-  it("refuses nobody by figures alone: at its deadline a call starts", async () => {
+  it("refuses no call by reported limits alone: at its deadline a call starts", async () => {
     const { time, paced, starts, call } = setUp(undefined, { maxWaitMs: 500 });
     await call("a");
     paced.learn({ "X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "60" });
@@ -337,7 +337,7 @@ describe("learning from answers", () => {
     expect(starts.at(-1)).toEqual(["b", 500]);
   });
 
-  it("counts calls under way that the answer may not have counted", async () => {
+  it("counts running calls that the answer may not have counted", async () => {
     const { time, paced, starts, call } = setUp(undefined);
     const others = [endless(), endless(), endless()];
     for (const { run } of others) void paced(run);
@@ -349,7 +349,7 @@ describe("learning from answers", () => {
     for (const { end } of others) end();
   });
 
-  it("keeps what it knows where an answer says nothing", async () => {
+  it("keeps its knowledge if an answer reports no limits", async () => {
     const { time, paced, starts, call } = setUp(undefined);
     await call("a");
     paced.learn({ "X-RateLimit-Limit": "10", "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "4" });
@@ -384,13 +384,13 @@ describe("options that are wrong", () => {
     ["schedule", () => pace("1/s", { schedule: 5 as never })],
     ["options", () => pace("1/s", null as never)],
     ["options", () => pace("1/s", 5 as never)],
-  ])("are told by name: %s", (name, create) => {
+  ])("are named: %s", (name, create) => {
     expect(create).toThrow(
       expect.objectContaining({ code: "invalid_request", problems: [expect.objectContaining({ path: [name] })] }),
     );
   });
 
-  it.each([0, -1, Number.NaN, 1.5, 1e9])("are told for a cost of %s, and nothing is stuck by it", async (cost) => {
+  it.each([0, -1, Number.NaN, 1.5, 1e9])("include a cost of %s, which blocks nothing", async (cost) => {
     const { call, paced } = setUp("1/s burst 2");
     await expect(call("a", { cost })).rejects.toMatchObject({ code: "invalid_request" });
     expect(await call("b")).toBe("b");
@@ -404,13 +404,13 @@ describe("what plain JavaScript may do wrong", () => {
     ["signal", { signal: 5 }],
     ["options", 5],
     ["options", null],
-  ])("is told by name, and takes no turn: %s", async (name, turn) => {
+  ])("is refused by name, and takes no turn: %s", async (name, turn) => {
     const { call } = setUp("1/h burst 1");
     await expect(call("a", turn as never)).rejects.toMatchObject({ problems: [{ path: [name] }] });
     expect(await call("b")).toBe("b");
   });
 
-  it("is what is no function: it takes no turn", async () => {
+  it("is refused for a call that is not a function, which takes no turn", async () => {
     const { paced, call } = setUp("1/h burst 1");
     await expect(paced("x" as never)).rejects.toMatchObject({ problems: [{ path: ["call"] }] });
     expect(await call("b")).toBe("b");
@@ -427,12 +427,12 @@ describe("what plain JavaScript may do wrong", () => {
     { limits: [], retryAfterMs: Number.NaN },
     { limits: [], retryAfterMs: Number.POSITIVE_INFINITY },
     { limits: [], retryAfterMs: -5 },
-  ])("is what says nothing: learning from it changes nothing: %j", async (said) => {
+  ])("changes nothing if learned from: %j", async (source) => {
     const { time, paced, starts, call } = setUp(undefined);
-    paced.learn(said as never);
+    paced.learn(source as never);
     await call("a");
     paced.learn({ "Retry-After": "3" });
-    paced.learn(said as never);
+    paced.learn(source as never);
     void call("b");
     await time.advance(3000);
     expect(starts).toEqual([
@@ -442,7 +442,7 @@ describe("what plain JavaScript may do wrong", () => {
   });
 });
 
-it("keeps calls that cost much no further apart by figures alone than others", async () => {
+it("spaces expensive calls no further apart by reported limits alone than others", async () => {
   const { time, paced, starts, call } = setUp(undefined);
   await call("a", { cost: 100 });
   paced.learn({ "X-RateLimit-Limit": "3000", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "3600" });

@@ -6,15 +6,15 @@ import { createPaceLimit, type PaceLimit } from "./pace-limit.ts";
 import { type PaceOptions, Pacer, type TurnOptions } from "./pacer.ts";
 
 /**
- * Paces calls: first come, first served, each as soon as it may. One timer at most runs, and none while nobody waits.
+ * Paces calls: first come, first served, each as soon as it may. At most one timer runs, and none while no call waits.
  */
 export interface Pace {
-  /** Runs a call when its turn comes, and answers as it does. Rejects with a `PaceError` where no turn comes in time. */
+  /** Runs a call when its turn comes, and settles as it does. Rejects with a `PaceError` if no turn comes in time. */
   <Answer>(call: () => Answer | PromiseLike<Answer>, options?: TurnOptions): Promise<Answer>;
-  /** Waits for a turn alone. It takes from the limit, and does not count as running. */
+  /** Only waits for a turn. It takes from the limit, and does not count as running. */
   wait(options?: TurnOptions): Promise<void>;
-  /** Takes in what an answer says of limits: slows down before they are reached, and stops for as long as it is told to. */
-  learn(said: HeaderSource | RateLimitReading): void;
+  /** Learns the limits in an answer: slows down before they are reached, and stops for as long as the server asks. */
+  learn(source: HeaderSource | RateLimitReading): void;
   /** How many calls wait. */
   readonly waiting: number;
   /** How many calls run. */
@@ -23,15 +23,15 @@ export interface Pace {
 
 /**
  * A pace that keeps to a limit, or to several at once (`["10/s burst 5", "1000/h"]`), written as policies write windows.
- * Without one it keeps to what it learns from answers.
+ * Without one it keeps to the limits it learns from answers.
  */
 export function pace(limit?: PaceLimit | undefined, options: PaceOptions = {}): Pace {
   checkOptions(options, { clock: "clock" });
   checkNames("pace", options, optionNames, foreign);
   const clock = options.clock ?? systemClock;
   const pacer = new Pacer(limit === undefined ? undefined : createPaceLimit(limit, clock)("self"), options);
-  const learn = (said: HeaderSource | RateLimitReading): void =>
-    pacer.learn(isReading(said) ? said : readRateLimit(said, { nowMs: clock.epochMs() }));
+  const learn = (source: HeaderSource | RateLimitReading): void =>
+    pacer.learn(isReading(source) ? source : readRateLimit(source, { nowMs: clock.epochMs() }));
   const paced = <Answer>(call: () => Answer | PromiseLike<Answer>, turn?: TurnOptions): Promise<Answer> =>
     pacer.run(call, turn);
   const members = { wait: (turn?: TurnOptions): Promise<void> => pacer.turn(false, turn), learn };
@@ -51,7 +51,7 @@ const optionNames: OptionNames<PaceOptions> = {
   schedule: true,
 };
 
-/** What other libraries call it. */
+/** Names in other libraries, and what to write here. */
 const foreign = {
   maxConcurrent: "did you mean concurrency?",
   limit: 'the limit comes first: pace("10/s", options)',
@@ -60,7 +60,7 @@ const foreign = {
   intervalCap: 'write it as the limit: pace("10/s")',
 };
 
-function isReading(said: HeaderSource | RateLimitReading): said is RateLimitReading {
-  // Whatever else is handed in is read as headers, which says nothing where it is none.
-  return typeof said === "object" && said !== null && "limits" in said && Array.isArray(said.limits);
+function isReading(source: HeaderSource | RateLimitReading): source is RateLimitReading {
+  // Anything else is read as headers; a value that is not headers yields no limits.
+  return typeof source === "object" && source !== null && "limits" in source && Array.isArray(source.limits);
 }

@@ -9,37 +9,37 @@ import type { Gate } from "./pace-limit.ts";
 import { type Waiter, WaitingLine } from "./waiting-line.ts";
 
 export interface PaceOptions {
-  /** How many calls may run at once. Absent: any number. */
+  /** How many calls may run at once. Default: any number. */
   readonly concurrency?: number | undefined;
-  /** A call that cannot start within this is not made: `wait_too_long`. Absent: it waits for as long as it takes. */
+  /** A call that cannot start within this is not made: `wait_too_long`. Default: it waits as long as it takes. */
   readonly maxWaitMs?: number | undefined;
-  /** How many calls may wait; one more is `queue_full`. Absent: 10 000. */
+  /** How many calls may wait; one more is `queue_full`. Default: 10 000. */
   readonly maxQueue?: number | undefined;
-  /** Calls are spread once less than this share of a limit is left, by what answers say. Absent: 0.5; 0 turns it off. */
+  /** Calls are spread once less than this share of a limit is left, as answers report it. Default: 0.5; 0 turns it off. */
   readonly spreadBelow?: number | undefined;
-  /** How far apart calls are by that, at most. Absent: 10 000. */
+  /** The largest spacing of calls caused by that. Default: 10 000. */
   readonly maxSpacingMs?: number | undefined;
-  /** Absent: the machine's. */
+  /** Default: the machine's. */
   readonly clock?: Clock | undefined;
-  /** Absent: `setTimeout`. */
+  /** Default: `setTimeout`. */
   readonly schedule?: Schedule | undefined;
 }
 
 export interface TurnOptions {
   /** Gives up waiting: the call rejects with its reason, at once. */
   readonly signal?: AbortSignal | null | undefined;
-  /** What the call takes from the limit. Absent: 1. */
+  /** What the call takes from the limit. Default: 1. */
   readonly cost?: number | undefined;
 }
 
 /**
- * A call that wants a turn. One of `start` and `refuse` is called, once, and perhaps before `enter` returns; neither after the
- * call gave up. They must not throw: others stand behind it.
+ * A call that wants a turn. One of `start` and `refuse` is called, once, and perhaps before `enter` returns; neither is
+ * called after the call gave up. They must not throw: other calls are behind it in line.
  */
 export interface Entrant {
   /** A number of at least 1. */
   readonly cost: number;
-  /** Whether it counts as running from its turn on, until `end`. */
+  /** Whether it counts as running between its turn and `end`. */
   readonly runs: boolean;
   start(): void;
   refuse(reason: unknown): void;
@@ -62,7 +62,7 @@ const never = Number.POSITIVE_INFINITY;
 const alwaysOpen: Gate = () => ({ allowed: true, retryAfterMs: undefined });
 
 /**
- * A line of calls before a gate. Only the first of the line is ever looked at: it starts, is refused, or the one timer is
+ * A line of calls before a gate. Only the first in line is ever examined: it starts, is refused, or the one timer is
  * set to when it may start. All calls may wait equally long, so none behind it can be late before it is.
  */
 export class Pacer {
@@ -100,7 +100,7 @@ export class Pacer {
     return this.#running;
   }
 
-  /** Whether nobody would notice if it were forgotten. */
+  /** Whether it can be dropped without effect. */
   get idle(): boolean {
     return this.#line.length === 0 && this.#running === 0 && this.#learned.stopUntilMs <= this.#clock.nowMs();
   }
@@ -123,7 +123,7 @@ export class Pacer {
       const { signal } = options;
       signal?.throwIfAborted();
       const cost = optionNumber("cost", options.cost, 1, 1);
-      // One that never passes must not learn that only once it is the first. A cost of 1 nearly always does.
+      // A cost that never passes must be refused now, not when it is first in line. A cost of 1 nearly always passes.
       if (cost !== 1 && !canEverPass(this.#gate(cost, true))) throw neverFits(cost);
       const abort = (): void => {
         giveUp();
@@ -143,7 +143,7 @@ export class Pacer {
     });
   }
 
-  /** A turn without promises. Returns what gives up waiting for it, and does nothing afterwards. */
+  /** A turn without promises. Returns a function that cancels the wait, and does nothing afterwards. */
   enter(entrant: Entrant): () => void {
     const waiting: WaitingCall = {
       ahead: undefined,
@@ -162,13 +162,13 @@ export class Pacer {
     };
   }
 
-  /** A call that counted as running does so no longer. */
+  /** A running call has ended. */
   end(): void {
     this.#running -= 1;
     this.#advance();
   }
 
-  /** `own` is whether the call that learns counts as running still: the answer has counted that one. */
+  /** `own` is whether the call that learns still counts as running: the server has counted that one. */
   learn(reading: RateLimitReading, own = true): void {
     this.#learned.learn(reading, this.#clock.nowMs(), Math.max(0, this.#running - (own ? 1 : 0)));
     this.#advance();
@@ -176,7 +176,7 @@ export class Pacer {
 
   /** Lets the line move on as far as it may, and sets the timer to when it may again. */
   #advance(): void {
-    // Whoever starts may end at once, and whoever is asked while the line moves finds that it moves.
+    // A call that starts may end at once, and a nested call finds that the line is already moving.
     if (this.#advancing) return;
     this.#advancing = true;
     try {
@@ -187,7 +187,7 @@ export class Pacer {
     }
   }
 
-  /** Lets the first of the line go. False where it has to wait, or there is none. */
+  /** Lets the first in line go. False if it has to wait, or there is none. */
   #moveUp(): boolean {
     const first = this.#line.first;
     if (first === undefined) {
@@ -195,7 +195,7 @@ export class Pacer {
       return false;
     }
     const nowMs = this.#clock.nowMs();
-    const due = this.#dueOf(first, nowMs);
+    const due = this.#decideDue(first, nowMs);
     if (due.kind === "later" && due.atMs <= first.deadlineMs) {
       this.#setTimer(due.atMs - nowMs);
       return false;
@@ -212,7 +212,7 @@ export class Pacer {
     return true;
   }
 
-  /** Who came last goes, as long as more wait than may. */
+  /** Refuses the newest calls while more wait than allowed. */
   #turnAway(): void {
     for (let last = this.#line.last; last !== undefined && this.#line.length > this.#maxQueue; last = this.#line.last) {
       this.#leave(last);
@@ -227,12 +227,12 @@ export class Pacer {
   }
 
   /** `now` means that it has taken its cost. */
-  #dueOf({ entrant, deadlineMs }: WaitingCall, nowMs: number): Due {
+  #decideDue({ entrant, deadlineMs }: WaitingCall, nowMs: number): Due {
     const { runs, cost } = entrant;
-    // When another call ends is not known: the timer is for the deadline, after which it is too late.
+    // It is unknown when another call ends, so the timer is for the deadline.
     if (runs && this.#running >= this.#concurrency)
       return { kind: "later", atMs: nowMs < deadlineMs ? deadlineMs : never };
-    // Figures slow down, and refuse nobody: at its deadline a call starts all the same.
+    // Reported limits slow calls down and refuse none: at its deadline a call starts anyway.
     const heldMs = Math.max(this.#learned.stopUntilMs, Math.min(this.#learned.spacedFromMs, deadlineMs));
     if (heldMs > nowMs) return { kind: "later", atMs: heldMs };
     try {
@@ -268,7 +268,7 @@ function neverFits(cost: number): PaceError {
 }
 
 function queueFull(waiting: number): PaceError {
-  return new PaceError("queue_full", `${waiting} calls wait already, which is maxQueue; nothing was sent`);
+  return new PaceError("queue_full", `${waiting} calls are waiting already (maxQueue); nothing was sent`);
 }
 
 function tooLong(waitMs: number, maxWaitMs: number): PaceError {

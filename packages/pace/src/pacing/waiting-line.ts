@@ -1,4 +1,4 @@
-/** Something that stands in a line. The line links it in and out; it is in one line at a time. */
+/** A member of a line. The line links it in and out; it is in one line at a time. */
 export interface Waiter {
   ahead: Waiter | undefined;
   behind: Waiter | undefined;

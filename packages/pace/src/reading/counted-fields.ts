@@ -2,10 +2,10 @@ import type { HeaderFields } from "./header-fields.ts";
 import { type LimitReading, maxLimits } from "./limit-reading.ts";
 import { maxWaitMs, readResetAfterMs } from "./read-wait.ts";
 
-/** `X-RateLimit-Remaining-Tokens`: the family it is of, and the words behind it. */
+/** `X-RateLimit-Remaining-Tokens`: the prefix, and the words after it. */
 const fieldForm = /^((?:[a-z0-9]+-){0,2}rate-?limit)-([a-z0-9-]+)$/;
 
-/** Behind a value there may be parameters, and a list of policies: `100;w=60`, `10, 10;w=1, 50;w=60`. */
+/** Parameters and a list of policies may follow a value: `100;w=60`, `10, 10;w=1, 50;w=60`. */
 const amountForm = /^\s*(-?\d{1,15})(?:\.\d*)?\s*(?:$|[,;])/;
 const windowForm = /;\s*w=(\d{1,10})\b/;
 
@@ -16,7 +16,7 @@ const windowWords: ReadonlyMap<string, number> = new Map([
   ["day", 86_400_000],
 ]);
 
-/** What the words after the family may say, beside the limit's own name. */
+/** What the words after the prefix may be, besides the limit's own name. */
 const parts = ["limit", "remaining", "reset"] as const;
 
 interface Written {
@@ -26,17 +26,17 @@ interface Written {
 }
 
 /**
- * Limits by one field a figure: `RateLimit-Limit` (to draft 6), `X-RateLimit-Limit`, `X-Rate-Limit-Limit`, and families
- * of vendors, for one limit or for several with a word more: `X-RateLimit-Limit-Tokens`. Where an answer has several
- * families, which tell of the same limits, the first in this order counts that says what remains.
+ * Limits with one field per number: `RateLimit-Limit` (up to draft 6), `X-RateLimit-Limit`, `X-Rate-Limit-Limit`, and
+ * prefixes of vendors; for one limit, or for several with another word: `X-RateLimit-Limit-Tokens`. If an answer has
+ * several prefixes, they describe the same limits, and the first in this order with a remainder counts.
  */
 export function readCountedFields(fields: HeaderFields, nowMs: number): readonly LimitReading[] {
-  const families = [...collectFamilies(fields)].sort(([one], [other]) => rank(one) - rank(other));
+  const prefixes = [...collectByPrefix(fields)].sort(([one], [other]) => rank(one) - rank(other));
   let first: readonly LimitReading[] = [];
-  for (const [family, byName] of families) {
+  for (const [prefix, byName] of prefixes) {
     const limits: LimitReading[] = [];
     for (const [name, written] of byName) {
-      const limit = readLimit(name === "" ? fields.get(`${family}-resource`)?.[0] : name, written, nowMs);
+      const limit = readLimit(name === "" ? fields.get(`${prefix}-resource`)?.[0] : name, written, nowMs);
       if (limit !== undefined) limits.push(limit);
     }
     if (limits.some(({ remaining }) => remaining !== undefined)) return limits;
@@ -45,40 +45,40 @@ export function readCountedFields(fields: HeaderFields, nowMs: number): readonly
   return first;
 }
 
-function rank(family: string): number {
-  const known = ["ratelimit", "x-ratelimit", "x-rate-limit"].indexOf(family);
+function rank(prefix: string): number {
+  const known = ["ratelimit", "x-ratelimit", "x-rate-limit"].indexOf(prefix);
   return known < 0 ? 3 : known;
 }
 
-/** What is written, by family and by the limit's name, which is empty where there is but one. */
-function collectFamilies(fields: HeaderFields): ReadonlyMap<string, ReadonlyMap<string, Written>> {
-  const families = new Map<string, Map<string, Written>>();
+/** The values, by prefix and by the limit's name, which is empty if there is only one. */
+function collectByPrefix(fields: HeaderFields): ReadonlyMap<string, ReadonlyMap<string, Written>> {
+  const prefixes = new Map<string, Map<string, Written>>();
   for (const [field, values] of fields) {
-    const [, family, rest] = fieldForm.exec(field) ?? [];
+    const [, prefix, rest] = fieldForm.exec(field) ?? [];
     const value = values[0];
-    if (family === undefined || rest === undefined || value === undefined) continue;
+    if (prefix === undefined || rest === undefined || value === undefined) continue;
     const words = rest.split("-");
-    // `X-RateLimit-Reset-After` is seconds from now, and says the same more plainly.
+    // `X-RateLimit-Reset-After` is always seconds from now, so it is preferred.
     const after = words.length > 1 && words.at(-1) === "after" && words.at(-2) === "reset";
     if (after) words.pop();
     const part = parts.find((one) => words.includes(one));
     if (part === undefined) continue;
     words.splice(words.indexOf(part), 1);
-    const byName = families.get(family) ?? new Map<string, Written>();
-    families.set(family, byName);
+    const byName = prefixes.get(prefix) ?? new Map<string, Written>();
+    prefixes.set(prefix, byName);
     const name = words.join("-");
     if (!byName.has(name) && byName.size >= maxLimits) continue;
     const written = byName.get(name) ?? {};
     byName.set(name, written);
     if (part !== "reset" || after || written.reset === undefined) written[part] = value;
   }
-  return families;
+  return prefixes;
 }
 
 function readLimit(name: string | undefined, written: Written, nowMs: number): LimitReading | undefined {
   const limit = readAmount(written.limit);
   const left = readAmount(written.remaining);
-  // Below zero means used up and more beside a limit, and unlimited where there is none.
+  // A negative remainder means exhausted if there is a limit, and unlimited if there is none.
   if (limit !== undefined && limit < 0) return undefined;
   if (limit === undefined && left !== undefined && left < 0) return undefined;
   const remaining = left === undefined ? undefined : Math.max(0, left);
@@ -101,7 +101,7 @@ function readAmount(text: string | undefined): number | undefined {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** By its name (`X-RateLimit-Limit-Minute`), or by the policy in the list that has the limit's own quota. */
+/** From its name (`X-RateLimit-Limit-Minute`), or from the listed policy with the same quota. */
 function findWindowMs(name: string | undefined, { limit = "", remaining = "" }: Written): number | undefined {
   const word = windowWords.get(name ?? "");
   if (word !== undefined) return word;

@@ -1,26 +1,26 @@
-/** Header fields as callers have them at hand. */
+/** Header fields in the forms that callers have them. */
 export type HeaderSource =
-  /** A `Headers`, a `Map`, or whatever else hands out its fields so. */
+  /** A `Headers`, a `Map`, or anything else that iterates over its fields like this. */
   | { forEach(callback: (value: string, name: string) => void): void }
   /** Values by name, as `node:http` and undici give them. */
   | Readonly<Record<string, unknown>>
   /** Names and values in turn, as `rawHeaders` has them, or in pairs. */
   | readonly (string | Uint8Array | readonly (string | Uint8Array)[])[];
 
-/** Values by name in lower case. A map, so that no name means anything to it. */
+/** Values by name in lower case. A map, so that names like `__proto__` have no meaning. */
 export type HeaderFields = ReadonlyMap<string, readonly string[]>;
 
-/** What is longer says nothing that a limit needs. */
+/** Longer values contain nothing that a limit needs. */
 const maxNameLength = 96;
 const maxValueLength = 4096;
 const maxFields = 64;
 
-/** These say most, and are heard however many others there are. */
-const alwaysHeard: ReadonlySet<string> = new Set(["date", "retry-after", "ratelimit", "ratelimit-policy"]);
+/** The most important fields; read however many others there are. */
+const alwaysRead: ReadonlySet<string> = new Set(["date", "retry-after", "ratelimit", "ratelimit-policy"]);
 
-const telling = /^date$|retry-after|rate-?limit/;
+const relevant = /^date$|retry-after|rate-?limit/;
 
-/** The fields that may describe limits, in bounded number and length. Never throws, whatever it is handed. */
+/** The fields that may describe limits, in bounded number and length. Never throws, whatever its input. */
 export function collectFields(source: unknown): HeaderFields {
   const fields = new Map<string, string[]>();
   const add = (name: unknown, value: unknown): void => {
@@ -28,18 +28,18 @@ export function collectFields(source: unknown): HeaderFields {
       for (const one of value.slice(0, maxFields)) add(name, one);
       return;
     }
-    const field = textOf(name, maxNameLength)?.toLowerCase();
-    if (field === undefined || !telling.test(field)) return;
-    const text = textOf(value, maxValueLength);
+    const field = textFromValue(name, maxNameLength)?.toLowerCase();
+    if (field === undefined || !relevant.test(field)) return;
+    const text = textFromValue(value, maxValueLength);
     const known = fields.get(field);
     if (known === undefined) {
-      if (fields.size < maxFields || alwaysHeard.has(field)) fields.set(field, text === undefined ? [] : [text]);
+      if (fields.size < maxFields || alwaysRead.has(field)) fields.set(field, text === undefined ? [] : [text]);
     } else if (text !== undefined && known.length < maxFields) known.push(text);
   };
   try {
     visitFields(source, add);
   } catch {
-    // A getter or an iterator that throws: what was read until then counts.
+    // A getter or an iterator threw: the fields read until then count.
   }
   return fields;
 }
@@ -56,7 +56,7 @@ function visitFields(source: unknown, add: (name: unknown, value: unknown) => vo
   }
 }
 
-function textOf(value: unknown, maxLength: number): string | undefined {
+function textFromValue(value: unknown, maxLength: number): string | undefined {
   if (typeof value === "string") return value.length <= maxLength ? value : undefined;
   if (typeof value === "number") return String(value);
   if (!(value instanceof Uint8Array) || value.length > maxLength) return undefined;

@@ -14,16 +14,16 @@ const iso = /^(\d{4})-(\d{2})-(\d{2})[tT ](\d{2}):(\d{2}):(\d{2})(\.\d{1,9})?([z
 /** Epoch milliseconds of a date in one of the three forms of HTTP, or undefined. */
 export function parseHttpDate(text: string, nowMs: number): number | undefined {
   let parts = fixdate.exec(text);
-  if (parts !== null) return momentOf(parts[3], parts[2], parts[1], parts.slice(4));
+  if (parts !== null) return momentFromParts(parts[3], parts[2], parts[1], parts.slice(4));
   parts = asctime.exec(text);
-  if (parts !== null) return momentOf(parts[6], parts[1], parts[2], parts.slice(3));
+  if (parts !== null) return momentFromParts(parts[6], parts[1], parts[2], parts.slice(3));
   parts = rfc850.exec(text);
   if (parts === null) return undefined;
-  // Two digits are a year at most 50 years ahead, as HTTP has it.
+  // HTTP: a two-digit year is at most 50 years ahead.
   const thisYear = new Date(nowMs).getUTCFullYear();
   let year = Math.floor(thisYear / 100) * 100 + Number(parts[3]);
   if (year > thisYear + 50) year -= 100;
-  return momentOf(year, parts[2], parts[1], parts.slice(4));
+  return momentFromParts(year, parts[2], parts[1], parts.slice(4));
 }
 
 /** Epoch milliseconds of a date as RFC 3339 writes it, or undefined. */
@@ -31,13 +31,13 @@ export function parseIsoDate(text: string): number | undefined {
   const parts = iso.exec(text);
   if (parts === null) return undefined;
   const [, year, month, day, hour, minute, second, fraction = "0", zone = "Z"] = parts;
-  const moment = momentOf(year, months[Number(month) - 1], day, [hour, minute, second]);
+  const moment = momentFromParts(year, months[Number(month) - 1], day, [hour, minute, second]);
   const offset = /^([+-])(\d{2}):?(\d{2})$/.exec(zone);
   const offsetMinutes = offset === null ? 0 : Number(`${offset[1]}1`) * (Number(offset[2]) * 60 + Number(offset[3]));
   return moment === undefined ? undefined : moment + Number(fraction) * 1000 - offsetMinutes * 60_000;
 }
 
-function momentOf(
+function momentFromParts(
   year: string | number | undefined,
   monthName: string | undefined,
   day: string | undefined,
@@ -46,7 +46,7 @@ function momentOf(
   const month = months.indexOf(monthName?.toLowerCase() ?? "");
   if (month < 0) return undefined;
   const moment = Date.UTC(Number(year), month, Number(day), Number(hour), Number(minute), Number(second));
-  // Day 31 of a month that has 30 would roll over: such a date is none.
+  // Day 31 of a month with 30 days would roll over: not a date.
   const sameDay = new Date(moment).getUTCDate() === Number(day);
   const inRange = Number(hour) < 24 && Number(minute) < 60 && Number(second) <= 60;
   return sameDay && inRange && Number(year) >= 1970 ? moment : undefined;

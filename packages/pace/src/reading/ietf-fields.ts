@@ -3,9 +3,9 @@ import { type LimitReading, maxLimits } from "./limit-reading.ts";
 import { maxWaitMs } from "./read-wait.ts";
 import { type BareItem, type Member, parseDictionary, parseList } from "./structured-fields.ts";
 
-/** Limits by `RateLimit` and `RateLimit-Policy`, in the form of drafts 8 to 11 or of draft 7. */
+/** Limits from `RateLimit` and `RateLimit-Policy`, in the form of drafts 8 to 11 or of draft 7. */
 export function readIetfFields(fields: HeaderFields): readonly LimitReading[] {
-  // Fields of one name are one list.
+  // Fields with the same name form one list.
   const standing = fields.get("ratelimit")?.join(", ");
   const policies = parseList(fields.get("ratelimit-policy")?.join(", ") ?? "") ?? [];
   const members = parseList(standing ?? "");
@@ -15,15 +15,15 @@ export function readIetfFields(fields: HeaderFields): readonly LimitReading[] {
   return named.length > 0 ? named : readDraft7(new Map(), policies);
 }
 
-/** `RateLimit-Policy: "burst";q=100;w=60` and `RateLimit: "burst";r=50;t=30`, put together by name. */
+/** `RateLimit-Policy: "burst";q=100;w=60` and `RateLimit: "burst";r=50;t=30`, joined by name. */
 function readDraft11(standing: readonly Member[], policies: readonly Member[]): readonly LimitReading[] {
   const byName = new Map<string, LimitReading>();
   for (const { item, parameters } of policies) {
-    const name = nameOf(item);
+    const name = findName(item);
     const limit = wholeNumber(parameters.get("q"));
     if (name === undefined || limit === undefined || byName.size >= maxLimits) continue;
     const windowMs = milliseconds(parameters.get("w"));
-    const unit = nameOf(parameters.get("qu"));
+    const unit = findName(parameters.get("qu"));
     byName.set(name, {
       name,
       limit,
@@ -32,7 +32,7 @@ function readDraft11(standing: readonly Member[], policies: readonly Member[]): 
     });
   }
   for (const { item, parameters } of standing) {
-    const name = nameOf(item);
+    const name = findName(item);
     const remaining = wholeNumber(parameters.get("r"));
     if (name === undefined || remaining === undefined) continue;
     if (!byName.has(name) && byName.size >= maxLimits) continue;
@@ -54,7 +54,7 @@ function readDraft7(standing: ReadonlyMap<string, Member>, policies: readonly Me
     if (quota !== undefined) others.push({ limit: quota, ...(windowMs !== undefined && { windowMs }) });
   }
   if (remaining === undefined) return others;
-  // Which policy speaks is known by its quota, as long as only one has it.
+  // The policy is identified by its quota, if only one has it.
   const same = others.filter((policy) => policy.limit === limit);
   const own = same.length === 1 ? same[0] : undefined;
   const speaking: LimitReading = {
@@ -67,7 +67,7 @@ function readDraft7(standing: ReadonlyMap<string, Member>, policies: readonly Me
 }
 
 /** Names are strings; in drafts 8 to 10 there were tokens as well. */
-function nameOf(item: BareItem | undefined): string | undefined {
+function findName(item: BareItem | undefined): string | undefined {
   return item?.kind === "string" || item?.kind === "token" ? item.value : undefined;
 }
 

@@ -1,17 +1,17 @@
-/** What an answer says of one limit. A field that it does not say is absent. */
+/** One limit as an answer reports it. Fields it does not report are absent. */
 export interface LimitReading {
-  /** What the server calls it: `burst`, `tokens`, `core`. */
+  /** The server's name for it: `burst`, `tokens`, `core`. */
   readonly name?: string;
   /** The most that may be used in a window. */
   readonly limit?: number;
-  /** What is left. */
+  /** How much is left. */
   readonly remaining?: number;
-  /** How long until there is more, or all of it again: servers mean either. */
+  /** How long until there is more, or until all of it is back: servers mean either. */
   readonly resetAfterMs?: number;
   readonly windowMs?: number;
-  /** What is counted, where it is not requests: `tokens`, `content-bytes`, `concurrent-requests`. */
+  /** The unit, if not requests: `tokens`, `content-bytes`, `concurrent-requests`. */
   readonly unit?: string;
 }
 
-/** However long a list a server sends, the first ones count. */
+/** Only the first limits of a longer list count. */
 export const maxLimits = 32;

@@ -12,8 +12,8 @@ const conversation = fc.record({
   stepMs: fc.integer({ min: 0, max: 5000 }),
 });
 
-describe("what Sluice writes", () => {
-  it.each(headerGenerations)("is read back as it was, in %s", (generation: HeaderGeneration) => {
+describe("headers that Sluice writes", () => {
+  it.each(headerGenerations)("are read back unchanged, in %s", (generation: HeaderGeneration) => {
     fc.assert(
       fc.property(conversation, ({ limit, per, burst, second, costs, stepMs }) => {
         const clock = new ManualClock(1_750_000_000_123);
@@ -59,7 +59,7 @@ describe("what Sluice writes", () => {
   });
 });
 
-describe("what anybody writes", () => {
+describe("arbitrary headers", () => {
   const names = fc.constantFrom(
     "RateLimit",
     "RateLimit-Policy",
@@ -111,22 +111,22 @@ describe("what anybody writes", () => {
     fc.string({ maxLength: 5000, minLength: 4000 }),
   );
 
-  it("never throws, and gives figures that can be relied upon", () => {
+  it("never make it throw, and yield valid numbers", () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.oneof(names, fc.string()), values), { maxLength: 12 }),
         fc.nat(4e12),
         (fields, nowMs) => {
           const { limits, retryAfterMs } = readRateLimit(fields.flat(), { nowMs });
-          const figures = limits.flatMap(({ limit, remaining, resetAfterMs, windowMs }) => [
+          const numbers = limits.flatMap(({ limit, remaining, resetAfterMs, windowMs }) => [
             limit,
             remaining,
             resetAfterMs,
             windowMs,
           ]);
-          for (const figure of [retryAfterMs, ...figures]) {
-            if (figure === undefined) continue;
-            expect(Number.isSafeInteger(figure) && figure >= 0).toBe(true);
+          for (const number of [retryAfterMs, ...numbers]) {
+            if (number === undefined) continue;
+            expect(Number.isSafeInteger(number) && number >= 0).toBe(true);
           }
           expect(limits.length).toBeLessThanOrEqual(64);
         },

@@ -59,7 +59,7 @@ describe("the forms of headers", () => {
     },
   );
 
-  it("may throw when they are looked at", () => {
+  it("may throw when they are read", () => {
     const hostile = {
       get "retry-after"(): string {
         throw new Error("hostile");
@@ -98,7 +98,7 @@ describe("Retry-After", () => {
     "Sun, 01 Mar 2026 25:00:30 GMT",
     "5 10",
     "5,",
-  ])("of %j is none", (text) => {
+  ])("of %j is malformed", (text) => {
     expect(read({ "Retry-After": text })).toEqual({ limits: [] });
   });
 
@@ -113,7 +113,7 @@ describe("Retry-After", () => {
     expect(read({ "Retry-After": "?", "x-ms-retry-after-ms": "350" }).retryAfterMs).toBe(350);
   });
 
-  it("is meant by the server's clock where this one is wrong", () => {
+  it("follows the server's clock if this one is wrong", () => {
     const date = "Sun, 01 Mar 2026 13:00:00 GMT";
     expect(read({ "Retry-After": "Sun, 01 Mar 2026 13:00:30 GMT", Date: date }).retryAfterMs).toBe(30_000);
     expect(
@@ -121,14 +121,14 @@ describe("Retry-After", () => {
     ).toBe(60_000);
   });
 
-  it("is meant by this clock where both agree within what a Date can tell", () => {
+  it("follows this clock if both agree within the precision of a Date", () => {
     const date = "Sun, 01 Mar 2026 11:59:58 GMT";
     expect(read({ "Retry-After": "Sun, 01 Mar 2026 12:00:30 GMT", Date: date }).retryAfterMs).toBe(30_000);
   });
 });
 
 describe("drafts 8 to 11", () => {
-  it("are put together by name, whatever their order and parameters", () => {
+  it("are joined by name, whatever their order and parameters", () => {
     const headers = {
       "RateLimit-Policy":
         '"burst";w=60;q=100, "daily"; q=1000; pk=:YQ==:;w=86400;new="x", "up";q=65535;qu="content-bytes"',
@@ -158,13 +158,13 @@ describe("drafts 8 to 11", () => {
     expect(read(headers).limits).toEqual([{ name: "a", remaining: 6 }]);
   });
 
-  it("leave the word to older generations where they say nothing of what remains", () => {
+  it("yield to older generations if they do not report a remainder", () => {
     const headers = { "RateLimit-Policy": '"a";q=9', "X-RateLimit-Limit": "9", "X-RateLimit-Remaining": "8" };
     expect(read(headers).limits).toEqual([{ limit: 9, remaining: 8 }]);
     expect(read({ "RateLimit-Policy": '"a";q=9' }).limits).toEqual([{ name: "a", limit: 9 }]);
   });
 
-  it("are ignored whole where they are malformed", () => {
+  it("are ignored as a whole if malformed", () => {
     expect(read({ RateLimit: '"a";r=1, "b";r=', "RateLimit-Policy": '"a";q=1' }).limits).toEqual([
       { name: "a", limit: 1 },
     ]);
@@ -173,7 +173,7 @@ describe("drafts 8 to 11", () => {
     ]);
   });
 
-  it("are ignored member by member where figures are missing or absurd", () => {
+  it("are ignored member by member if numbers are missing or absurd", () => {
     expect(read({ RateLimit: '"a";t=1, "b";r=-1, "c";r=1.5, "d";r="1", (e);r=1, 5;r=1, "f";r=1' }).limits).toEqual([
       { name: "f", remaining: 1 },
     ]);
@@ -201,14 +201,14 @@ describe("draft 7", () => {
   });
 });
 
-describe("fields of one figure each", () => {
+describe("fields of one number each", () => {
   it.each([
     ["to draft 6", "RateLimit"],
     ["legacy", "X-RateLimit"],
     ["with another hyphen", "X-Rate-Limit"],
     ["of a vendor", "Acme-RateLimit"],
-  ])("are read: %s", (_, family) => {
-    const headers = { [`${family}-Limit`]: "100", [`${family}-Remaining`]: "50", [`${family}-Reset`]: "30" };
+  ])("are read: %s", (_, prefix) => {
+    const headers = { [`${prefix}-Limit`]: "100", [`${prefix}-Remaining`]: "50", [`${prefix}-Reset`]: "30" };
     expect(read(headers).limits).toEqual([{ limit: 100, remaining: 50, resetAfterMs: 30_000 }]);
   });
 
@@ -248,11 +248,11 @@ describe("fields of one figure each", () => {
     expect(read({ "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": reset }).limits).toEqual([{ remaining: 1 }]);
   });
 
-  it("take seconds for seconds on a machine whose clock was never set", () => {
+  it("read seconds as seconds on a machine whose clock was never set", () => {
     expect(readRateLimit({ "X-RateLimit-Reset": "30" }, { nowMs: 0 }).limits).toEqual([{ resetAfterMs: 30_000 }]);
   });
 
-  it("may have policies and parameters behind their figures", () => {
+  it("may have policies and parameters after their numbers", () => {
     expect(read({ "RateLimit-Limit": "10, 10;w=1;burst=20, 50;w=60", "RateLimit-Remaining": "3" }).limits).toEqual([
       { limit: 10, remaining: 3, windowMs: 1000 },
     ]);
@@ -261,7 +261,7 @@ describe("fields of one figure each", () => {
     ]);
   });
 
-  it("may tell of requests and of tokens", () => {
+  it("may describe requests and tokens", () => {
     const headers = {
       "x-ratelimit-limit-requests": "60",
       "x-ratelimit-limit-tokens": "150000",
@@ -285,7 +285,7 @@ describe("fields of one figure each", () => {
     expect(read(headers).limits).toEqual([{ name: "requests", limit: 50, remaining: 49, resetAfterMs: 2000 }]);
   });
 
-  it("may tell the window by its name", () => {
+  it("may state the window in their names", () => {
     expect(read({ "X-RateLimit-Limit-Minute": "20", "X-RateLimit-Remaining-Minute": "19" }).limits).toEqual([
       { name: "minute", limit: 20, remaining: 19, windowMs: 60_000 },
     ]);
@@ -321,7 +321,7 @@ describe("fields of one figure each", () => {
     ]);
   });
 
-  it("mean nothing by names that mean something to JavaScript", () => {
+  it("have no special meaning for names that JavaScript treats specially", () => {
     const headers = [
       "x-ratelimit-remaining-constructor",
       "1",
@@ -335,7 +335,7 @@ describe("fields of one figure each", () => {
   });
 });
 
-describe("what is told more than once, or among much else", () => {
+describe("a wait that is stated twice, or among many other fields", () => {
   const nowMs = Date.UTC(2026, 0, 1);
   const in30 = "Thu, 01 Jan 2026 00:00:30 GMT";
   const in60 = "Thu, 01 Jan 2026 00:01:00 GMT";
@@ -346,11 +346,11 @@ describe("what is told more than once, or among much else", () => {
     [`${in30}, 45`, 45_000],
     ["1.5, 2", 2000],
     [`${in30}, soon`, undefined],
-  ])("is the longest wait, where `Headers` joins two: %s", (text, retryAfterMs) => {
+  ])("is the longest, if `Headers` joins two: %s", (text, retryAfterMs) => {
     expect(readRateLimit({ "Retry-After": text }, { nowMs }).retryAfterMs).toBe(retryAfterMs);
   });
 
-  it("is heard behind any number of other fields", () => {
+  it("is read after any number of other fields", () => {
     const fields = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`x-ratelimit-limit-${index}`, "1"]));
     const reading = readRateLimit({ ...fields, "Retry-After": "3", RateLimit: '"a";r=1;t=5' });
     expect(reading).toEqual({ limits: [{ name: "a", remaining: 1, resetAfterMs: 5000 }], retryAfterMs: 3000 });

@@ -4,23 +4,23 @@ import { readIetfFields } from "./ietf-fields.ts";
 import type { LimitReading } from "./limit-reading.ts";
 import { readRetryAfterMs, serverNowMs } from "./read-wait.ts";
 
-/** What an answer says of limits. */
+/** The limits that an answer reports. */
 export interface RateLimitReading {
-  /** In the server's order; empty where it says nothing. */
+  /** In the server's order; empty if it reports none. */
   readonly limits: readonly LimitReading[];
-  /** How long the server asks to wait. Absent where it does not ask. */
+  /** How long the server asks to wait. Absent if it does not. */
   readonly retryAfterMs?: number;
 }
 
 export interface ReadRateLimitOptions {
-  /** The time, in epoch milliseconds. Absent: the machine's. */
+  /** The time, in epoch milliseconds. Default: the machine's. */
   readonly nowMs?: number | undefined;
 }
 
 /**
- * Reads what header fields say of limits, in whichever of the forms that servers write. Never throws: what is malformed
- * is as good as absent, and the work is bounded however long the fields are. Of several forms in one answer the newest
- * counts, because they tell of the same limits.
+ * Reads limits from header fields, in any of the forms that servers write. Never throws: malformed fields count as absent,
+ * and the work is bounded however long the fields are. If an answer has several forms, the newest counts, because they
+ * describe the same limits.
  */
 export function readRateLimit(headers: HeaderSource, options: ReadRateLimitOptions = {}): RateLimitReading {
   const fields = collectFields(headers);

@@ -1,10 +1,10 @@
 import type { HeaderFields } from "./header-fields.ts";
 import { parseHttpDate, parseIsoDate } from "./http-date.ts";
 
-/** 2³¹ − 1 seconds, which stands for whatever is longer (RFC 9111, 1.2.2). */
+/** 2³¹ − 1 seconds, which stands for any longer time (RFC 9111, 1.2.2). */
 export const maxWaitMs: number = 2_147_483_647_000;
 
-/** Clocks this far apart are taken for the same: a `Date` has whole seconds, and answers travel. */
+/** Clocks this close count as equal: a `Date` has whole seconds, and answers take time to arrive. */
 const clockSlackMs = 5000;
 
 /** The comma after the name of a day belongs to a date. */
@@ -24,15 +24,15 @@ const unitMs: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * What the server takes the time to be: moments in its fields are meant by its own clock. That is this machine's, unless
- * the answer's `Date` says that the two differ.
+ * The server's current time: moments in its fields refer to its own clock. That is assumed equal to this machine's, unless
+ * the answer's `Date` shows that the two differ.
  */
 export function serverNowMs(fields: HeaderFields, nowMs: number): number {
   const date = parseHttpDate(fields.get("date")?.[0]?.trim() ?? "", nowMs);
   return date === undefined || Math.abs(date - nowMs) <= clockSlackMs ? nowMs : date;
 }
 
-/** How long `Retry-After` asks to wait. Undefined where it is absent or malformed. Of several the longest counts. */
+/** How long `Retry-After` asks to wait. Undefined if absent or malformed. Of several, the longest counts. */
 export function readRetryAfterMs(fields: HeaderFields, nowMs: number): number | undefined {
   const seconds = longest(fields.get("retry-after"), (text) => readRetryAfter(text, nowMs));
   if (seconds !== undefined) return seconds;
@@ -49,7 +49,7 @@ function readRetryAfter(text: string, nowMs: number): number | undefined {
   if (plainNumber.test(text)) return atMost(Math.ceil(Number(text) * 1000));
   const date = parseHttpDate(text, nowMs);
   if (date !== undefined) return atMost(Math.max(0, date - nowMs));
-  // Two fields of the same name, which `Headers` joins.
+  // Two fields with the same name, which `Headers` joins.
   const parts = text.split(betweenValues);
   if (parts.length === 1 || parts.length > maxParts) return undefined;
   const waits = parts.map((part) => readRetryAfter(part.trim(), nowMs));
@@ -66,9 +66,9 @@ function atMost(ms: number): number {
 }
 
 /**
- * How long until a reset, from what servers write there: seconds from now, seconds or milliseconds since 1970, a date, or
- * a duration such as `6m0s`. A number is told by its size: as seconds from now, half of today's epoch would be decades.
- * Undefined where it is none of these, or absurdly far away.
+ * How long until a reset, in any form that servers write: seconds from now, seconds or milliseconds since 1970, a date, or
+ * a duration such as `6m0s`. The size of a number decides its unit: as seconds from now, half of today's epoch would be
+ * decades. Undefined if it is none of these, or absurdly far in the future.
  */
 export function readResetAfterMs(text: string, nowMs: number): number | undefined {
   const written = text.trim();

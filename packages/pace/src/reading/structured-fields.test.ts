@@ -84,7 +84,7 @@ describe("a structured dictionary", () => {
     },
   );
 
-  it("takes no key for anything but a key", () => {
+  it("gives no key a special meaning", () => {
     const members = parseDictionary("__proto__=1, constructor=2");
     expect(members).toBeUndefined();
     expect(parseDictionary("constructor=2, tostring=1")?.get("valueof")).toBeUndefined();

@@ -1,13 +1,13 @@
 /**
- * Structured fields (RFC 9651), as far as reading goes: lists and dictionaries of items with parameters. One pass, no
- * backtracking; a field with a single fault is no field at all, so the answer is then undefined.
+ * Reads structured fields (RFC 9651): lists and dictionaries of items with parameters. One pass, no backtracking; a field
+ * with a single fault counts as absent, so the result is undefined.
  */
 
 export type BareItem =
   | { readonly kind: "integer" | "decimal" | "date"; readonly value: number }
   | { readonly kind: "string" | "token" | "bytes" | "display"; readonly value: string }
   | { readonly kind: "boolean"; readonly value: boolean }
-  /** An inner list: its items are checked, and not kept. */
+  /** An inner list: its items are checked, and not stored. */
   | { readonly kind: "list" };
 
 export interface Member {
@@ -15,7 +15,7 @@ export interface Member {
   readonly parameters: ReadonlyMap<string, BareItem>;
 }
 
-/** The members of a list, or undefined where the field is malformed. */
+/** The members of a list, or undefined if the field is malformed. */
 export function parseList(text: string): readonly Member[] | undefined {
   const members: Member[] = [];
   const scanner = new Scanner(text);
@@ -28,7 +28,7 @@ export function parseList(text: string): readonly Member[] | undefined {
     : undefined;
 }
 
-/** The members of a dictionary by key, or undefined where the field is malformed. The last of a key counts. */
+/** The members of a dictionary by key, or undefined if the field is malformed. The last member of a key counts. */
 export function parseDictionary(text: string): ReadonlyMap<string, Member> | undefined {
   const members = new Map<string, Member>();
   const scanner = new Scanner(text);
@@ -62,7 +62,7 @@ class Scanner {
     this.#text = text.trim();
   }
 
-  /** Reads members separated by commas until the end. False where one is malformed, or a comma has nothing behind it. */
+  /** Reads members separated by commas until the end. False if one is malformed, or nothing follows a comma. */
   eachMember(read: () => boolean): boolean {
     if (this.#text === "") return true;
     for (;;) {
@@ -139,7 +139,7 @@ class Scanner {
     return true;
   }
 
-  /** What a form matches right here, or undefined. */
+  /** The text that a form matches at this position, or undefined. */
   take(form: RegExp): string | undefined {
     form.lastIndex = this.#at;
     const found = form.exec(this.#text)?.[0];

@@ -3,24 +3,24 @@ import { checkNames, checkOptions } from "../check-options.ts";
 import { optionNumber } from "../option-number.ts";
 
 export interface RetryBudgetOptions {
-  /** Retries per request. Absent: 0.1, one in ten. */
+  /** Retries per request. Default: 0.1, one in ten. */
   readonly share?: number | undefined;
-  /** Retries that are there anyway, for callers with few requests. Absent: 10. */
+  /** Retries that are always available, for callers with few requests. Default: 10. */
   readonly perMinute?: number | undefined;
-  /** Absent: the machine's. */
+  /** Default: the machine's. */
   readonly clock?: Clock | undefined;
 }
 
-/** However few `perMinute` are, so many can be saved up from requests. */
+/** However small `perMinute` is, this many retries can be saved up from requests. */
 const leastSaved = 10;
 
 /**
- * Keeps a fleet from storming: when everything is refused, most of what is sent must not be repetitions. In any stretch of
- * time there are at most
+ * Prevents a retry storm: when everything is refused, most of the traffic must not be retries. In any stretch of time there
+ * are at most
  *
  *     max(10, perMinute) + share × requests + perMinute × minutes
  *
- * retries. A retry that the budget has not left is not made, and its caller gets the answer that there is.
+ * retries. If the budget has no retry left, none is made, and the caller gets the answer as it is.
  */
 export class RetryBudget {
   readonly #share: number;
@@ -52,7 +52,7 @@ export class RetryBudget {
     const nowMs = this.#clock.nowMs();
     this.#left = Math.min(this.#most, this.#left + Math.max(0, nowMs - this.#atMs) * this.#perMs);
     this.#atMs = nowMs;
-    // Tenths do not add up to a whole in binary: ten requests are worth one retry all the same.
+    // Tenths do not add up exactly in binary; ten requests must still be worth one retry.
     if (this.#left < 1 - 1e-9) return false;
     this.#left = Math.max(0, this.#left - 1);
     return true;

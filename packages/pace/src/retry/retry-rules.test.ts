@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   decideWaitMs,
-  findToldWaitMs,
+  findRequestedWaitMs,
   isRefusal,
   isRepeatable,
   isReplayableBody,
@@ -16,7 +16,7 @@ describe("a request may be repeated", () => {
   });
 
   it.each(["POST", "PATCH", "CONNECT", "QUERY", "MKCOL"])(
-    "not by its method: %s, but by a key, or because its caller says so",
+    "not by its method: %s, but by a key, or because its caller allows it",
     (method) => {
       expect(isRepeatable({ method, idempotencyKey: false })).toBe(false);
       expect(isRepeatable({ method, idempotencyKey: true })).toBe(true);
@@ -50,28 +50,28 @@ describe("a body can be sent again", () => {
 
 describe("an answer refuses for now", () => {
   const nothing = { limits: [] };
-  const told = { limits: [], retryAfterMs: 5 };
+  const withWait = { limits: [], retryAfterMs: 5 };
   const exhausted = { limits: [{ remaining: 0, resetAfterMs: 7000 }] };
 
   it.each([
     [429, nothing, true],
     [503, nothing, false],
     [503, exhausted, false],
-    [503, told, true],
+    [503, withWait, true],
     [403, nothing, false],
-    [403, told, true],
+    [403, withWait, true],
     [403, exhausted, true],
-    [500, told, false],
-    [200, told, false],
-    [301, told, false],
-  ])("by its status and what it tells: %s %j: %s", (status, reading, refused) => {
+    [500, withWait, false],
+    [200, withWait, false],
+    [301, withWait, false],
+  ])("by its status and the limits it reports: %s %j: %s", (status, reading, refused) => {
     expect(isRefusal(status, reading, [403, 429, 503])).toBe(refused);
   });
 
-  it("for as long as Retry-After says, else until what is used up comes back", () => {
-    expect(findToldWaitMs({ limits: [{ remaining: 0, resetAfterMs: 1 }], retryAfterMs: 5 })).toBe(5);
+  it("for as long as Retry-After says, else until the exhausted limit resets", () => {
+    expect(findRequestedWaitMs({ limits: [{ remaining: 0, resetAfterMs: 1 }], retryAfterMs: 5 })).toBe(5);
     expect(
-      findToldWaitMs({
+      findRequestedWaitMs({
         limits: [
           { remaining: 0, resetAfterMs: 5 },
           { remaining: 0, resetAfterMs: 9 },
@@ -79,38 +79,38 @@ describe("an answer refuses for now", () => {
         ],
       }),
     ).toBe(9);
-    expect(findToldWaitMs({ limits: [{ remaining: 0 }, { remaining: 3, resetAfterMs: 9 }] })).toBeUndefined();
+    expect(findRequestedWaitMs({ limits: [{ remaining: 0 }, { remaining: 3, resetAfterMs: 9 }] })).toBeUndefined();
   });
 });
 
 describe("the wait for another attempt", () => {
   const rules = (random: number) => parseRetryOptions({ random: () => random, maxAttempts: 4, maxWaitMs: 60_000 });
 
-  it("is what was told and jitter, which doubles", () => {
+  it("is the requested wait and jitter, which doubles", () => {
     expect([1, 2, 3].map((attempt) => decideWaitMs(attempt, 2000, rules(0)))).toEqual([2000, 2000, 2000]);
     expect([1, 2, 3].map((attempt) => decideWaitMs(attempt, 2000, rules(1)))).toEqual([2500, 3000, 4000]);
     expect([1, 2, 3].map((attempt) => decideWaitMs(attempt, undefined, rules(0.5)))).toEqual([250, 500, 1000]);
   });
 
-  it("ends with the last attempt, and where it is too long", () => {
+  it("is none after the last attempt, or if it is too long", () => {
     expect(decideWaitMs(4, 0, rules(0))).toBeUndefined();
     expect(decideWaitMs(1, 60_000, rules(1))).toBe(60_000);
     expect(decideWaitMs(1, 60_001, rules(0))).toBeUndefined();
   });
 
-  it("is never earlier than told, nor longer than allowed, by whatever source of chance", () => {
+  it("is never shorter than requested, nor longer than allowed, whatever the source of randomness", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 50 }),
         fc.option(fc.nat(200_000), { nil: undefined }),
         fc.double(),
         fc.nat(100_000),
-        (attempt, toldMs, random, maxWaitMs) => {
-          const waitMs = decideWaitMs(attempt, toldMs, { random: () => random, maxAttempts: 100, maxWaitMs });
-          if ((toldMs ?? 0) > maxWaitMs) expect(waitMs).toBeUndefined();
+        (attempt, requestedMs, random, maxWaitMs) => {
+          const waitMs = decideWaitMs(attempt, requestedMs, { random: () => random, maxAttempts: 100, maxWaitMs });
+          if ((requestedMs ?? 0) > maxWaitMs) expect(waitMs).toBeUndefined();
           else {
-            expect(waitMs).toBeGreaterThanOrEqual(toldMs ?? 0);
-            expect(waitMs).toBeLessThanOrEqual(Math.min(maxWaitMs, (toldMs ?? 0) + 10_000));
+            expect(waitMs).toBeGreaterThanOrEqual(requestedMs ?? 0);
+            expect(waitMs).toBeLessThanOrEqual(Math.min(maxWaitMs, (requestedMs ?? 0) + 10_000));
           }
         },
       ),

@@ -1,4 +1,4 @@
-/** Just enough of protobuf to write what a server sends. */
+/** Just enough protobuf to encode a server's status. */
 export function encodeVarint(value: bigint): Buffer {
   const bytes: number[] = [];
   for (let rest = BigInt.asUintN(64, value); ; rest >>= 7n) {

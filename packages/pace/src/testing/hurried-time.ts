@@ -4,7 +4,7 @@ import type { Schedule } from "../schedule.ts";
 /** Time that jumps ahead as soon as a timer is set: for tests with real servers, which then need not sleep. */
 export class HurriedTime {
   readonly clock: ManualClock;
-  /** Every wait that was asked for and not called off, in order. */
+  /** Every wait that was requested and not cancelled, in order. */
   readonly waits: number[] = [];
 
   constructor(epochMs: number = Date.now()) {

@@ -6,7 +6,7 @@ interface Timer {
   readonly wake: () => void;
 }
 
-/** A clock and the timers on it: time passes when a test says so, and everything due on the way happens in its order. */
+/** A clock and its timers: time passes when a test advances it, and everything due on the way happens in order. */
 export class ManualTime {
   readonly clock: ManualClock = new ManualClock();
   readonly #timers = new Set<Timer>();

@@ -9,7 +9,7 @@ import { HurriedTime } from "../testing/hurried-time.ts";
 import { ManualTime, settled } from "../testing/manual-time.ts";
 import { type CreateInterceptorOptions, createInterceptor } from "./create-interceptor.ts";
 
-// Their types differ where the tests do not look.
+// Their types differ only in parts that the tests do not use.
 const versions = { 6: six, 7: seven, 8: newest } as unknown as Readonly<Record<string, typeof newest>>;
 
 let server: TestHttpServer | undefined;
@@ -28,7 +28,7 @@ function refuse(times: number, status = 429, headers: Record<string, string> = {
   };
 }
 
-/** A handler that pauses the answer as soon as it begins, in the words of its version. */
+/** A handler that pauses the answer as soon as it begins, with the methods of its version. */
 function readPaused(major: string) {
   const log = { bytes: 0, ended: 0, errors: 0 };
   let resume = (): void => undefined;
@@ -97,14 +97,14 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     expect(time.clock.nowMs()).toBe(14_000);
   });
 
-  it("hands over the last answer as it is", async () => {
+  it("passes on the last answer unchanged", async () => {
     const { request, seen } = await setUp(refuse(9), { maxAttempts: 2 });
     const { statusCode, headers, body } = await request();
     expect([statusCode, headers["retry-after"], await body.text()]).toEqual([429, "7", "refused 2"]);
     expect(seen).toHaveLength(2);
   });
 
-  it("hands over at once an answer that asks for too long a wait", async () => {
+  it("passes on at once an answer that asks for too long a wait", async () => {
     const { request, time } = await setUp(refuse(9, 429, { "Retry-After": "61" }));
     const { statusCode, body } = await request();
     expect([statusCode, await body.text(), time.waits]).toEqual([429, "refused 1", []]);
@@ -130,7 +130,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     expect([statusCode, await body.text(), seen[0]?.body, seen.length]).toEqual([429, "refused 1", "streamed", 1]);
   });
 
-  it("hands over large answers whole, whoever reads them slowly", async () => {
+  it("passes on large answers whole, even to a slow reader", async () => {
     const large = "x".repeat(1_000_000);
     const { request } = await setUp((_request, response, number) => {
       if (number === 1) response.writeHead(429, { "Retry-After": "1" }).end(large);
@@ -173,7 +173,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     await expect.poll(() => reader.log).toEqual({ bytes: 1000, ended: 1, errors: 0 });
   });
 
-  it("tells of an abort once, though there is a wait to end and an answer to cut off", async () => {
+  it("reports an abort once, though there is a wait to end and an answer to cut off", async () => {
     const time = new ManualTime();
     const { dispatcher, url } = await setUp(refuse(9), { clock: time.clock, schedule: time.schedule });
     const reader = readPaused(major);
@@ -252,24 +252,24 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     await read;
   });
 
-  it("hands on errors of the connection, once, and does not repeat them", async () => {
+  it("passes on connection errors, once, and does not retry them", async () => {
     const { request, seen } = await setUp((incoming) => incoming.socket.destroy());
     await expect(request()).rejects.toThrow();
     expect(seen).toHaveLength(1);
   });
 
-  it("hands on errors in the request itself", async () => {
+  it("passes on errors in the request itself", async () => {
     const { request } = await setUp(refuse(0));
     await expect(request("/", { method: "NOT A METHOD" })).rejects.toThrow();
   });
 
-  it("keeps a limit of the caller's own", async () => {
+  it("keeps the caller's own limit", async () => {
     const { request, time } = await setUp(refuse(0), { pace: { limit: "1/s burst 4" } });
     await Promise.all(Array.from({ length: 6 }, async () => (await request()).body.text()));
     expect(time.clock.nowMs()).toBe(2000);
   });
 
-  it("has no more answers to wait for at once than the caller wants", async () => {
+  it("never awaits more answers at once than the caller wants", async () => {
     let most = 0;
     let running = 0;
     const answer: HttpAnswer = (_request, response) => {
@@ -285,7 +285,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     expect(most).toBe(2);
   });
 
-  it("tells with a PaceError that nothing was sent, where no turn comes in time", async () => {
+  it("reports with a PaceError that nothing was sent if no turn comes in time", async () => {
     const { request, seen } = await setUp(refuse(0), { pace: { limit: "1/h burst 1" } });
     await (await request()).body.text();
     await expect(request()).rejects.toMatchObject({ name: "PaceError", code: "wait_too_long" });
@@ -313,7 +313,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     }
   });
 
-  it.each(["refused", "aborted"])("destroys the body of what is %s before it is sent", async (how) => {
+  it.each(["refused", "aborted"])("destroys the body of a request that is %s before it is sent", async (how) => {
     const time = new ManualTime();
     const { clock, schedule } = time;
     const limit = how === "refused" ? "1/h burst 1" : "1/s burst 1";
@@ -330,7 +330,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     expect([body.destroyed, seen.length, time.timers]).toEqual([true, 1, 0]);
   });
 
-  it("is told of a body that breaks while it waits", async () => {
+  it("fails if its body breaks while it waits", async () => {
     const time = new ManualTime();
     const { clock, schedule } = time;
     const { request, seen } = await setUp(refuse(0), { pace: { limit: "1/s burst 1" }, clock, schedule });
@@ -345,7 +345,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
   });
 
   it.each([[{ "idempotency-key": undefined }], [{ "idempotency-key": "" }], [["idempotency-key", ""]]])(
-    "repeats no POST for an idempotency key that is none: %j",
+    "repeats no POST for an empty idempotency key: %j",
     async (headers) => {
       const { request, seen } = await setUp(refuse(9));
       await (await request("/", { method: "POST", headers: headers as never })).body.text();
@@ -353,7 +353,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     },
   );
 
-  it("leaves headers whole that can be read once, and does not repeat what has them", async () => {
+  it("leaves headers that can be read once intact, and does not repeat such requests", async () => {
     const own: unknown[] = [];
     const { request } = await setUp((incoming, response, number) => {
       own.push(incoming.headers["x-own"]);
@@ -364,7 +364,7 @@ describe.each(Object.entries(versions))("undici %s", (major, undici) => {
     expect(own).toEqual(["own"]);
   });
 
-  it("hands a HEAD and an empty answer on", async () => {
+  it("passes on a HEAD and an empty answer", async () => {
     const { request } = await setUp((_request, response) => response.writeHead(204).end());
     expect((await request("/", { method: "HEAD" })).statusCode).toBe(204);
     const { statusCode, body } = await request();
@@ -377,7 +377,7 @@ it.each([
   ["repeatable", true],
   ["key", "a"],
   ["statuses", 429],
-])("tells a wrong option by name: %s", (name, value) => {
+])("names a wrong option: %s", (name, value) => {
   expect(() => createInterceptor({ [name]: value })).toThrow(
     expect.objectContaining({ code: "invalid_request", problems: [expect.objectContaining({ path: [name] })] }),
   );

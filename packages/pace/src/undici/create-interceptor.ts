@@ -5,9 +5,9 @@ import { checkNames, checkOptions, type OptionNames } from "../check-options.ts"
 import { isReadOnce } from "../retry/is-read-once.ts";
 import { isRepeatable, isReplayableBody } from "../retry/retry-rules.ts";
 import { type Handler, handlerFromOld, isOldHandler, type OldHandler, oldFromHandler } from "./dispatch-handler.ts";
-import { Exchange, errorOf } from "./exchange.ts";
+import { Exchange, errorFromReason } from "./exchange.ts";
 
-/** What undici is about to send, as far as rules look at it. */
+/** The request that undici is about to send: the parts that rules read. */
 export interface DispatchOutline {
   readonly origin?: string | URL | undefined;
   readonly path: string;
@@ -17,9 +17,9 @@ export interface DispatchOutline {
 }
 
 export interface CreateInterceptorOptions extends CallerOptions {
-  /** Requests of the same key share a pace and a budget. Absent: the origin. */
+  /** Requests with the same key share a pace and a budget. Default: the origin. */
   readonly key?: ((request: DispatchOutline) => string) | undefined;
-  /** Whether a request may be sent twice. Undefined, or absent: by its method and its `Idempotency-Key`. */
+  /** Whether a request may be sent twice. Absent, or if it returns undefined: by its method and its `Idempotency-Key`. */
   readonly repeatable?: ((request: DispatchOutline) => boolean | undefined) | undefined;
 }
 
@@ -33,16 +33,16 @@ export function createInterceptor(options: CreateInterceptorOptions = {}): Dispa
   checkOptions(options, { key: "function", repeatable: "function" });
   checkNames("createInterceptor", options, optionNames, foreignNames);
   const callers = new Callers(options);
-  const keyOf = options.key ?? (({ origin }) => String(origin ?? ""));
+  const chooseKey = options.key ?? (({ origin }) => String(origin ?? ""));
 
   const intercept =
     (dispatch: AnyDispatch): AnyDispatch =>
     (request, handler) => {
       if (request.method === "CONNECT" || request.upgrade) return dispatch(request, handler);
-      const caller = callers.find(keyOf(request));
+      const caller = callers.find(chooseKey(request));
       caller.begin();
       const old = isOldHandler(handler);
-      const body = holdBody(request.body, (error) => exchange.abort(errorOf(error)));
+      const body = holdBody(request.body, (error) => exchange.abort(errorFromReason(error)));
       const exchange: Exchange = new Exchange({
         callers,
         caller,
@@ -57,7 +57,7 @@ export function createInterceptor(options: CreateInterceptorOptions = {}): Dispa
       void exchange.run();
       return true;
     };
-  // undici's types are of one version, and this is for three: what it takes and gives is the same in all of them.
+  // undici's types are those of one version, and this supports three, which behave the same here.
   return intercept as unknown as Dispatcher.DispatcherComposeInterceptor;
 }
 
@@ -66,13 +66,13 @@ type AnyDispatch = (
   handler: Handler | OldHandler,
 ) => boolean;
 
-function mayRepeat(request: DispatchOutline, told: CreateInterceptorOptions["repeatable"]): boolean {
+function mayRepeat(request: DispatchOutline, declared: CreateInterceptorOptions["repeatable"]): boolean {
   if (!isReplayableBody(request.body) || isReadOnce(request.headers)) return false;
   const { method, headers } = request;
-  return isRepeatable({ method, idempotencyKey: hasIdempotencyKey(headers), repeatable: told?.(request) });
+  return isRepeatable({ method, idempotencyKey: hasIdempotencyKey(headers), repeatable: declared?.(request) });
 }
 
-/** Headers are a record, names and values in turn, or pairs. A key without a value is none. */
+/** Headers are a record, names and values in turn, or pairs. A key without a value does not count. */
 function hasIdempotencyKey(headers: unknown): boolean {
   if (typeof headers !== "object" || headers === null) return false;
   let pairs: readonly (readonly unknown[])[];

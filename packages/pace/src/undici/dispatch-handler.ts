@@ -1,4 +1,4 @@
-/** Steers one exchange, as undici's own controllers do. */
+/** Controls one exchange, as undici's own controllers do. */
 export interface Controller {
   readonly aborted: boolean;
   readonly paused: boolean;
@@ -23,7 +23,7 @@ export interface Handler {
   onRequestSent?(): void;
 }
 
-/** The same in version 6: an answer's reading is paused by answering false. */
+/** The handler of version 6: returning false pauses the answer. */
 export interface OldHandler {
   onConnect?(abort: (reason?: Error) => void, context?: unknown): void;
   onUpgrade?(status: number, headers: unknown, socket: unknown): void;
@@ -39,7 +39,7 @@ export function isOldHandler(handler: Handler | OldHandler): handler is OldHandl
   return !("onRequestStart" in handler) && "onConnect" in handler;
 }
 
-/** A handler of undici 6 that takes the calls of a newer one. */
+/** Wraps a handler of undici 6 as a newer one. */
 export function handlerFromOld(old: OldHandler): Handler {
   return {
     onRequestStart: (controller, context) =>
@@ -58,7 +58,7 @@ export function handlerFromOld(old: OldHandler): Handler {
   };
 }
 
-/** A new handler that undici 6 can talk to. */
+/** Wraps a newer handler for undici 6. */
 export function oldFromHandler(handler: Handler): OldHandler {
   let controller: OldController | undefined;
   return {
@@ -77,7 +77,7 @@ export function oldFromHandler(handler: Handler): OldHandler {
       return !controller!.paused;
     },
     onComplete: (trailers) => handler.onResponseEnd?.(controller!, trailers),
-    // May come before there is a connection, and so a controller.
+    // May be called before there is a connection, and so before there is a controller.
     onError: (error) => handler.onResponseError?.(controller ?? new OldController(() => undefined), error),
     onResponseStarted: () => handler.onResponseStarted?.(),
     onBodySent: (chunk) => handler.onBodySent?.(chunk),

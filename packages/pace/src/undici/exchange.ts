@@ -2,35 +2,35 @@ import type { Caller, Callers } from "../caller/callers.ts";
 import { sleep } from "../schedule.ts";
 import type { Controller, Handler } from "./dispatch-handler.ts";
 
-/** What is longer is cut off rather than read: a new connection costs less. */
+/** Longer answers are cut off rather than read: a new connection costs less. */
 const maxReadBytes = 64 * 1024;
 
 export interface ExchangeOptions {
   readonly callers: Callers;
   readonly caller: Caller;
   readonly repeatable: boolean;
-  /** Whoever asked, and is to be told of one exchange only, however many attempts there are. */
+  /** The caller's handler, which sees one exchange, however many attempts there are. */
   readonly handler: Handler;
-  /** Makes one attempt, and tells its handler of it. */
+  /** Makes one attempt with this handler. */
   readonly dispatch: (handler: Handler) => void;
-  /** Told once where it ends with an error. */
+  /** Called once if it ends with an error. */
   readonly onFail: (error: Error) => void;
 }
 
-export function errorOf(reason: unknown): Error {
+export function errorFromReason(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason), { cause: reason });
 }
 
 /**
- * One exchange as whoever asked sees it. Its handler gets one controller for all of it, at once, so that it can abort while
- * nothing is under way; behind that there is a wait for a turn, then an attempt, and perhaps a wait and another attempt.
- * The handler is told of an answer's beginning, data and end, or of an error, once.
+ * One exchange as the caller sees it. Its handler gets one controller for all of it, at once, so that it can abort during a
+ * wait; behind that there is a wait for a turn, then an attempt, and perhaps a wait and another attempt. The handler
+ * receives an answer's beginning, data and end, or an error, once.
  */
 export class Exchange implements Controller {
   readonly #options: ExchangeOptions;
   readonly #aborting = new AbortController();
   readonly #context = {};
-  /** Of the attempt under way; undefined while waiting. */
+  /** The controller of the running attempt; undefined while waiting. */
   #target: Controller | undefined;
   #paused = false;
   #ended = false;
@@ -56,20 +56,20 @@ export class Exchange implements Controller {
         }
       }
     } catch (error) {
-      this.#fail(errorOf(error));
+      this.#fail(errorFromReason(error));
     }
   }
 
-  /** Resolves as soon as it is known whether this attempt is the last: with what to do next where it is not. */
+  /** Resolves as soon as it is known whether this attempt is the last, and if it is not, with what to do next. */
   #attempt(attempt: number): Promise<Refused | undefined> {
     return new Promise((resolve, reject) => {
-      this.#options.dispatch(this.#handlerOf(attempt, resolve, reject));
+      this.#options.dispatch(this.#createHandler(attempt, resolve, reject));
     });
   }
 
-  #handlerOf(attempt: number, resolve: (refused?: Refused) => void, reject: (error: unknown) => void): Handler {
+  #createHandler(attempt: number, resolve: (refused?: Refused) => void, reject: (error: unknown) => void): Handler {
     const { handler, caller, repeatable } = this.#options;
-    /** Once an answer is refused, the rest of it is read away, and nobody is told. */
+    /** Once an answer is refused, the rest of it is read and dropped. */
     let discarding = false;
     let over = false;
     let readBytes = 0;
@@ -79,7 +79,7 @@ export class Exchange implements Controller {
     };
     return {
       onRequestStart: (controller, context) => {
-        // Aborted after its turn came: undici is told what to do as soon as it listens.
+        // Aborted after its turn came: pass that on as soon as undici provides a controller.
         if (this.aborted) {
           controller.abort(this.reason ?? new Error("aborted"));
           return;
@@ -100,7 +100,8 @@ export class Exchange implements Controller {
             discarding = true;
             this.#target = undefined;
             const cutOff = (): void => {
-              if (!over) controller.abort(new Error("the answer was refused and is not read to its end"));
+              if (!over)
+                controller.abort(new Error("the server refused the request, and its answer is not read to its end"));
             };
             resolve({ waitMs, status, cutOff });
             return;
@@ -116,7 +117,7 @@ export class Exchange implements Controller {
         }
         readBytes += chunk.byteLength;
         if (readBytes > maxReadBytes)
-          controller.abort(new Error("the answer was refused and is too long to read to its end"));
+          controller.abort(new Error("the server refused the request, and its answer is too long to read to its end"));
       },
       onResponseEnd: (_controller, trailers) => {
         end();
@@ -143,7 +144,7 @@ export class Exchange implements Controller {
     this.#options.handler.onResponseError?.(this, error);
   }
 
-  /** Takes effect at once, also while nothing is under way; a connection that is still being made is dropped afterwards. */
+  /** Takes effect at once, also during a wait; a connection that is still being opened is dropped afterwards. */
   abort(reason: Error): void {
     if (this.#aborting.signal.aborted || this.#ended) return;
     this.#aborting.abort(reason);
@@ -195,6 +196,6 @@ export class Exchange implements Controller {
 interface Refused {
   readonly waitMs: number;
   readonly status: number;
-  /** Ends the reading of what is left of the answer. */
+  /** Stops reading the rest of the answer. */
   readonly cutOff: () => void;
 }
