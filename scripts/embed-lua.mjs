@@ -1,4 +1,4 @@
-// Makes packages/redis/src/scripts.generated.ts from the Lua files beside it: one operation a file, includes in front, comments left out.
+// Makes packages/redis/src/scripts.generated.ts from the Lua files next to it: one operation per file, includes first, comments removed.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -30,7 +30,7 @@ ${entries.join("")}};
 }
 
 /**
- * A file's header is its signature: purpose, KEYS, ARGV, returns, include. Refused is a header that disagrees with the body.
+ * A file's header is its signature: purpose, KEYS, ARGV, returns, include. Throws if the header disagrees with the body.
  *
  * @param {string} name
  * @param {string} text
@@ -41,7 +41,7 @@ export function compileScript(name, text, includes) {
   const headerLength = lines.findIndex((line) => !line.startsWith("---"));
   const header = lines.slice(0, headerLength).map((line) => line.replace(/^---\s?/, ""));
   const purpose = header[0] ?? "";
-  if (!/^[A-Z][^:]* /.test(purpose)) throw new Error(`${name}.lua: the first line says what the script is for`);
+  if (!/^[A-Z][^:]* /.test(purpose)) throw new Error(`${name}.lua: the first line must say what the script is for`);
   for (const field of ["KEYS", "returns"]) {
     if (!header.some((line) => line.startsWith(`${field}:`)))
       throw new Error(`${name}.lua: its header has no ${field}`);
@@ -58,7 +58,7 @@ export function compileScript(name, text, includes) {
   const body = [...parts, lines.slice(headerLength).join("\n")].join("\n");
   const declared = new Set(header.flatMap((line) => /^ARGV\[(\d+)\]:/.exec(line)?.[1] ?? []));
   const used = new Set([...body.matchAll(/ARGV\[(\d+)\]/g)].map(([, number]) => String(number)));
-  // Arguments behind the last declared one are reached by counting, so that one alone may be named and not used.
+  // Arguments after the last declared one are reached by index, so only that one may be declared and not used.
   const last = String(Math.max(0, ...[...declared].map(Number)));
   for (const number of used) {
     if (!declared.has(number)) throw new Error(`${name}.lua: uses ARGV[${number}], which its header does not declare`);

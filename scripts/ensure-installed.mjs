@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 export const repositoryRoot = fileURLToPath(new URL("..", import.meta.url));
 
 const heartbeatMs = 1_000;
-/** A holder that was not heard of for this long is gone, even where its process id says otherwise. */
+/** A holder that gave no sign of life for this long is gone, even if its process id seems to exist. */
 const silenceMs = 60_000;
 const pollMs = 200;
 
@@ -26,14 +26,14 @@ export class InstallError extends Error {
 }
 
 /**
- * How much is needed. To serve, a fifth is enough: the frameworks, the other Nodes and the tools of the tests are left out.
+ * How much to install. Serving needs a fifth: not the frameworks, the other Node versions and the test tools.
  *
  * @typedef {"everything" | "serving"} Extent
  */
 
 /**
- * Installs what package-lock.json names, unless it was done for this very lock file before. Starts that come
- * at the same moment wait for one another, and only the first installs.
+ * Installs the packages in package-lock.json, unless that was done for this very lock file before. Concurrent starts wait
+ * for one another, and only the first installs.
  *
  * @param {string} [root]
  * @param {Extent} [extent]
@@ -77,7 +77,7 @@ async function installUnlessDone(root, extent) {
 }
 
 /**
- * What a script does first: installs, or says why that failed and ends with npm's exit code.
+ * The first step of every script: installs, or says why that failed and exits with npm's exit code.
  *
  * @param {Extent} [extent]
  * @returns {Promise<{ installed: boolean }>}
@@ -124,13 +124,13 @@ function errorCode(error) {
  * @returns {Promise<void>}
  */
 async function runNpmInstall(root, extent, onSpawn) {
-  // npm scripts find node_modules/.bin first on their path, and with it the Node that npm may be about to replace.
+  // npm scripts have node_modules/.bin first on their PATH, and with it the Node that npm may be about to replace.
   const searchPath = (process.env.PATH ?? "")
     .split(path.delimiter)
     .filter((folder) => !folder.endsWith(path.join("node_modules", ".bin")) && !folder.includes("node-gyp-bin"))
     .join(path.delimiter);
   // Not `npm ci`: it refuses a lock file that lacks packages for other platforms, and registries may not have them all.
-  // `--no-save` takes the locked versions as they are, and leaves the lock file alone.
+  // `--no-save` installs the locked versions, and leaves the lock file unchanged.
   const parts =
     extent === "serving"
       ? ["--omit=dev", "--include-workspace-root", "--workspace=packages/server"]
@@ -142,7 +142,7 @@ async function runNpmInstall(root, extent, onSpawn) {
     interruptedBy = signal;
     child.kill(signal);
   };
-  // Before npm runs: a signal that nobody minds would end this script, and leave npm and the lock behind.
+  // Before npm runs: an unhandled signal would end this script, and leave npm and the lock behind.
   for (const signal of interrupts) process.on(signal, interrupt);
   const child = spawn("npm", ["install", ...flags], {
     cwd: root,
@@ -159,15 +159,15 @@ async function runNpmInstall(root, extent, onSpawn) {
   try {
     const code = await new Promise((resolve, reject) => {
       child.once("error", reject);
-      child.once("close", (status, signal) => resolve(status ?? exitCodeOfSignal(signal)));
+      child.once("close", (status, signal) => resolve(status ?? exitCodeFromSignal(signal)));
     });
     if (interruptedBy !== undefined) {
-      throw new InstallError("Interrupted while installing dependencies.", exitCodeOfSignal(interruptedBy));
+      throw new InstallError("Interrupted while installing dependencies.", exitCodeFromSignal(interruptedBy));
     }
     if (code !== 0) {
       throw new InstallError(
-        `${output.trim()}\n\nDependencies could not be installed: \`npm install\` in ${root} ended with ${code}, as told above. ` +
-          "It needs a registry that npm can reach and a folder that it can write to. Put that right and run this again.",
+        `${output.trim()}\n\nDependencies could not be installed: \`npm install\` in ${root} exited with ${code}; see above. ` +
+          "It needs a registry that npm can reach and a folder that it can write to. Fix that and run this again.",
         code,
       );
     }
@@ -186,17 +186,17 @@ async function runNpmInstall(root, extent, onSpawn) {
 const interrupts = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /**
- * The code by which a shell tells that a signal ended a process.
+ * The exit code that shells use for a process that a signal ended.
  *
  * @param {NodeJS.Signals | null} signal
  */
-export function exitCodeOfSignal(signal) {
+export function exitCodeFromSignal(signal) {
   return 128 + (signal === null ? 0 : constants.signals[signal]);
 }
 
 /**
- * A lock is a folder that holds who took it. It comes whole and goes whole, by a rename, so it is never seen without its
- * owner; and its owner's file is touched every second, so one that a crash left behind is told from one in use.
+ * A lock is a folder that contains its owner's file. It is created and removed by a rename, so it is never seen without its
+ * owner; and the owner's file is touched every second, which distinguishes a lock in use from one that a crash left behind.
  *
  * @param {string} lockPath
  * @returns {Promise<{ alsoHeldBy(pid: number | undefined): void, release(): void }>}
@@ -207,7 +207,7 @@ async function takeLock(lockPath) {
   const owner = { pids: [process.pid], host: hostname(), id: randomUUID() };
   for (let waited = false; !placeLock(lockPath, JSON.stringify(owner)); waited = true) {
     if (removeIfStale(lockPath)) continue;
-    if (!waited) process.stderr.write("Waiting for another start that is installing dependencies…\n");
+    if (!waited) process.stderr.write("Waiting for another process that is installing dependencies…\n");
     await pause(pollMs);
   }
   const heartbeat = setInterval(() => touch(ownerFile), heartbeatMs);
@@ -228,7 +228,7 @@ async function takeLock(lockPath) {
 }
 
 /**
- * False when somebody else's is there.
+ * False if another process holds the lock.
  *
  * @param {string} lockPath
  * @param {string} owner
@@ -256,8 +256,8 @@ function removeLock(lockPath) {
 }
 
 /**
- * Removes the lock of a process that is gone. Two that find it stale at once take turns over `.break`: otherwise the
- * slower one would remove the lock that the faster one has just taken.
+ * Removes the lock of a process that is gone. Two processes that find it stale at once take turns with `.break`: otherwise
+ * the slower one would remove the lock that the faster one has just taken.
  *
  * @param {string} lockPath
  */
@@ -288,7 +288,7 @@ function isStale(lockPath) {
 }
 
 /**
- * Undefined when the lock was released meanwhile.
+ * Undefined if the lock was released meanwhile.
  *
  * @param {string} lockPath
  * @returns {{ pids: number[], host: string, id: string } | undefined}
@@ -303,10 +303,10 @@ function isRunning(pid) {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // Somebody else's process may not be signalled, and runs all the same.
+    // A process of another user cannot be signalled, but it exists.
     return errorCode(error) === "EPERM";
   }
-  // Where nothing reaps orphans, as in many containers, a process that ended keeps its number as a zombie.
+  // If nothing reaps orphans, as in many containers, a process that ended keeps its id as a zombie.
   return !/^State:\s+[ZX]/m.test(readIfPresent(`/proc/${pid}/status`) ?? "");
 }
 
@@ -325,6 +325,6 @@ function touch(file) {
   try {
     utimesSync(file, now, now);
   } catch {
-    // The lock was judged stale and removed; the stamp still tells whether the installation is whole.
+    // The lock was considered stale and removed; the stamp still shows whether the installation is complete.
   }
 }

@@ -12,18 +12,18 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { exitCodeOfSignal } from "./ensure-installed.mjs";
+import { exitCodeFromSignal } from "./ensure-installed.mjs";
 
 /**
- * A program that tests start, and the Debian package that brings it.
+ * A program that tests start, and the Debian package that contains it.
  *
  * @typedef {object} Program
  * @property {string} name
- * @property {string} [package] absent: its name
- * @property {true} [debian] whether it must be Debian's own, for what Debian brings with it
- * @property {string} [folders] a folder that has it by version, the newest of which is meant, in `bin`
- * @property {readonly string[]} versionArgs what makes it print its version
- * @property {RegExp} version major and minor in what it prints; another product under its name does not match
+ * @property {string} [package] default: its name
+ * @property {true} [debian] whether it must be Debian's own build, for the files that Debian adds
+ * @property {string} [folders] a folder with one folder per version, of which the newest is used, in `bin`
+ * @property {readonly string[]} versionArgs the arguments that make it print its version
+ * @property {RegExp} version major and minor in its output; another product with its name does not match
  * @property {readonly [major: number, minor: number]} oldest
  */
 
@@ -78,7 +78,7 @@ export const programs = [
     version: /^postgres \(PostgreSQL\) (\d+)\.(\d+)/,
     oldest: [15, 0],
   },
-  // What benchmarks send load with.
+  // Load generators for benchmarks.
   { name: "wrk", versionArgs: ["-v"], version: /^wrk (?:debian\/)?(\d+)\.(\d+)/, oldest: [4, 1] },
   {
     name: "redis-benchmark",
@@ -91,15 +91,15 @@ export const programs = [
 
 const systemFolders = ["/usr/bin", "/usr/sbin"];
 const aptFolder = "/etc/apt";
-/** Packages ask it whether they may start their service; 101 says no. */
+/** Packages run it to learn whether they may start their service; 101 means no. */
 const servicePolicy = "/usr/sbin/policy-rc.d";
 
-/** A server that tests need is not there, and could not be installed. */
+/** A server that tests need is missing, and could not be installed. */
 export class ServersError extends Error {}
 
 /**
- * Makes sure that the servers which tests start are there. Where one is not, it is installed, as root and by apt-get;
- * its service is not started, and the machine's own apt configuration and lists stay as they are.
+ * Makes sure that the servers that tests start are installed. A missing one is installed with apt-get, as root; its service
+ * is not started, and the machine's own apt configuration and lists stay unchanged.
  *
  * @returns {Promise<void>}
  */
@@ -108,16 +108,16 @@ export async function ensureServers() {
   if (lacking.length === 0) return;
   const canInstall = process.getuid?.() === 0 && findProgram("apt-get") !== undefined;
   if (!canInstall) throw new ServersError(adviceFor(lacking));
-  const output = await install(lacking.map(({ program }) => packageOf(program)));
+  const output = await install(lacking.map(({ program }) => packageFor(program)));
   const stillLacking = findLacking(programs, printedVersion);
   if (stillLacking.length > 0) throw new ServersError(`${output.trim()}\n\n${adviceFor(stillLacking)}`);
 }
 
 /**
- * Which programs are not as tests need them, and why.
+ * The programs that do not meet the tests' needs, and why.
  *
  * @param {readonly Program[]} wanted
- * @param {(program: Program) => string | undefined} printed its version as it prints it; undefined where there is none
+ * @param {(program: Program) => string | undefined} printed its version output; undefined if it is missing
  * @returns {readonly { program: Program, reason: string }[]}
  */
 export function findLacking(wanted, printed) {
@@ -134,7 +134,7 @@ export function findLacking(wanted, printed) {
  */
 function whyUnfit({ name, version, oldest }, printed) {
   const found = version.exec(printed);
-  if (found === null) return `${name} is another product, that says "${printed.split("\n", 1)[0]}"`;
+  if (found === null) return `${name} is another product, which prints "${printed.split("\n", 1)[0]}"`;
   const [major, minor] = [Number(found[1]), Number(found[2])];
   const recent = major > oldest[0] || (major === oldest[0] && minor >= oldest[1]);
   return recent ? undefined : `${name} is version ${major}.${minor}`;
@@ -146,15 +146,15 @@ function whyUnfit({ name, version, oldest }, printed) {
  */
 export function adviceFor(lacking) {
   const reasons = lacking.map(({ reason }) => reason).join("; ");
-  const wishes = lacking.map(({ program }) => `${packageOf(program)} ${program.oldest.join(".")} or later`).join(", ");
+  const wanted = lacking.map(({ program }) => `${packageFor(program)} ${program.oldest.join(".")} or later`).join(", ");
   return (
-    `Tests speak to real servers, and fail without them: ${reasons}. As root on Debian, npm test installs them by apt-get, ` +
-    `from the suites that the machine uses and their backports. Do so, or install ${wishes}, and run this again.`
+    `Tests use real servers, and fail without them: ${reasons}. As root on Debian, npm test installs them with apt-get, ` +
+    `from the machine's own suites and their backports. Run it that way, or install ${wanted}, and run this again.`
   );
 }
 
 /** @param {Program} program */
-function packageOf({ name, package: brings = name }) {
+function packageFor({ name, package: brings = name }) {
   return brings;
 }
 
@@ -164,7 +164,7 @@ function printedVersion({ name, versionArgs, debian, folders }) {
     (folders && findProgram(name, newestFirst(folders))) ?? findProgram(name, debian ? systemFolders : undefined);
   if (file === undefined) return undefined;
   const { stdout, stderr } = spawnSync(file, versionArgs, { encoding: "utf8" });
-  // nginx tells its version on stderr. It may not start at all; then it prints nothing.
+  // nginx prints its version to stderr. A program that does not start prints nothing.
   return stdout || stderr || "";
 }
 
@@ -183,7 +183,7 @@ function findProgram(name, folders = [...(process.env.PATH ?? "").split(path.del
 }
 
 /**
- * What apt-get printed; whether it did its work is for the caller to look at.
+ * Returns what apt-get printed; the caller checks whether it succeeded.
  *
  * @param {readonly string[]} packages
  * @returns {Promise<string>}
@@ -196,7 +196,7 @@ async function install(packages) {
   let output = "";
   try {
     const options = prepareApt(folder);
-    // A source that does not answer fails the update, and may not be the one that is needed.
+    // A source that does not answer fails the update, although it may not be needed.
     for (const command of [["update"], ["install", "--yes", "--no-install-recommends", ...packages]]) {
       if (interrupts.signal() === undefined) output += await runApt([...options, ...command]);
     }
@@ -219,7 +219,7 @@ function forbidServices() {
   }
 }
 
-/** An interrupt lets apt-get finish what it is at, and ends this process once everything is cleared away. */
+/** An interrupt lets apt-get finish, and ends this process after the cleanup. */
 function holdInterrupts() {
   /** @type {NodeJS.Signals | undefined} */
   let held;
@@ -231,14 +231,14 @@ function holdInterrupts() {
     signal: () => held,
     deliver() {
       process.off("SIGINT", hold).off("SIGTERM", hold);
-      if (held !== undefined) process.exit(exitCodeOfSignal(held));
+      if (held !== undefined) process.exit(exitCodeFromSignal(held));
     },
   };
 }
 
 /**
- * Options by which apt-get sees the machine's sources and their backports, and keeps lists and archives in the folder.
- * Installations that run at once thus share nothing but dpkg, and wait for it.
+ * Options that make apt-get use the machine's sources and their backports, and store lists and archives in the folder.
+ * Concurrent installations then share only dpkg, and wait for it.
  *
  * @param {string} folder
  * @returns {readonly string[]}
@@ -248,7 +248,7 @@ function prepareApt(folder) {
   const lists = path.join(folder, "lists");
   const cache = path.join(folder, "cache");
   for (const each of [sources, lists, cache]) mkdirSync(each);
-  // apt-get downloads as a user of its own. Sources may hold passwords, and stay closed.
+  // apt-get downloads as a separate user. Sources may contain passwords, and stay unreadable.
   for (const each of [folder, lists, cache]) chmodSync(each, 0o755);
   chmodSync(sources, 0o700);
 
@@ -257,7 +257,7 @@ function prepareApt(folder) {
   for (const name of partNames) copyFileSync(path.join(parts, name), path.join(sources, name));
   const files = [path.join(aptFolder, "sources.list"), ...partNames.map((name) => path.join(parts, name))];
   const texts = files.filter((file) => existsSync(file)).map((file) => ({ file, text: readFileSync(file, "utf8") }));
-  const backports = deriveBackports(texts, codenameOf(readFileSync("/etc/os-release", "utf8")));
+  const backports = deriveBackports(texts, findCodename(readFileSync("/etc/os-release", "utf8")));
   writeFileSync(path.join(sources, "sluice-backports.list"), backports.list);
   writeFileSync(path.join(sources, "sluice-backports.sources"), backports.sources);
 
@@ -279,13 +279,13 @@ function prepareApt(folder) {
  * @param {string} osRelease
  * @returns {string}
  */
-export function codenameOf(osRelease) {
+export function findCodename(osRelease) {
   return /^VERSION_CODENAME="?([\w-]+)/m.exec(osRelease)?.[1] ?? "stable";
 }
 
 /**
  * Sources of the release's backports, in both of apt's formats: those of the release itself, with their addresses,
- * components and keys, for another suite. Nothing where the backports are among the sources already.
+ * components and keys, for another suite. Empty if the backports are among the sources already.
  *
  * @param {readonly { file: string, text: string }[]} files
  * @param {string} codename
@@ -300,7 +300,7 @@ export function deriveBackports(files, codename) {
     .filter((stanza) => !/^Enabled:\s*(no|false|off|0)\s*$/im.test(stanza));
   const has = (/** @type {string} */ other) =>
     lines.some((line) => parseLine(line)?.suite === other) ||
-    stanzas.some((stanza) => wordsOf(stanza, "Suites").includes(other));
+    stanzas.some((stanza) => readWords(stanza, "Suites").includes(other));
   if (has(suite)) return { list: "", sources: "" };
   return {
     list: lines.flatMap((line) => lineFor(suite, codename, line)).join(""),
@@ -338,9 +338,9 @@ function lineFor(suite, codename, line) {
  */
 function stanzaFor(suite, codename, stanza) {
   const fits =
-    wordsOf(stanza, "Types").includes("deb") &&
-    wordsOf(stanza, "Suites").includes(codename) &&
-    wordsOf(stanza, "Components").includes("main");
+    readWords(stanza, "Types").includes("deb") &&
+    readWords(stanza, "Suites").includes(codename) &&
+    readWords(stanza, "Components").includes("main");
   if (!fits) return [];
   return [
     `${stanza
@@ -355,7 +355,7 @@ function stanzaFor(suite, codename, stanza) {
  * @param {string} stanza
  * @param {string} field
  */
-function wordsOf(stanza, field) {
+function readWords(stanza, field) {
   return (fieldPattern(field).exec(stanza)?.[1] ?? "").trim().split(/\s+/);
 }
 
@@ -369,7 +369,7 @@ function fieldPattern(field) {
 }
 
 /**
- * What it printed.
+ * Returns its output.
  *
  * @param {readonly string[]} args
  * @returns {Promise<string>}
@@ -386,7 +386,7 @@ function runApt(args) {
         output += chunk;
       });
     }
-    child.once("error", (error) => resolve(`apt-get does not start: ${error.message}\n`));
+    child.once("error", (error) => resolve(`apt-get could not be started: ${error.message}\n`));
     child.once("close", () => resolve(output));
   });
 }

@@ -1,4 +1,4 @@
-// npm run example -- <name>: runs examples/<name>/main.ts. An example with a tsconfig.json of its own is compiled first.
+// npm run example -- <name>: runs examples/<name>/main.ts. An example with its own tsconfig.json is compiled first.
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// npm run faults: plays every fault on real servers under traffic, and writes docs/faults.md.
+// npm run faults: runs every fault against real servers under traffic, and writes docs/faults.md.
 import path from "node:path";
 import { ensureInstalledOrExit, repositoryRoot } from "./ensure-installed.mjs";
 import { ensureServers } from "./ensure-servers.mjs";

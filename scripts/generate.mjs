@@ -1,4 +1,4 @@
-// npm run generate: writes every file that is made from source. With --check it only tells which are stale.
+// npm run generate: writes every generated file. With --check it only reports which are stale.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -48,7 +48,7 @@ for (const row of generated) {
     },
   );
   if (status !== 0) {
-    process.stderr.write(`${made} cannot be made from ${from}:\n${stderr}\n`);
+    process.stderr.write(`${made} cannot be generated from ${from}:\n${stderr}\n`);
     failures += 1;
     continue;
   }
@@ -99,7 +99,7 @@ function stale(file) {
 }
 
 /**
- * Paths of all files below a folder.
+ * The paths of all files in a folder.
  *
  * @param {string} folder
  */

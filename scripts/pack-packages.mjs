@@ -31,7 +31,7 @@ import { repositoryRoot } from "./ensure-installed.mjs";
  * @typedef {PublicPackage & { tarball: string }} PackedPackage `manifest` is the published one, `tarball` a path
  */
 
-/** What is made or fetched anew, at the top of a package. */
+/** Top-level folders of a package that are not copied, because they are generated or installed again. */
 const leftBehind = new Set(["dist", "node_modules"]);
 
 /**
@@ -49,8 +49,8 @@ export function findPublicPackages(root = repositoryRoot) {
 }
 
 /**
- * Builds and packs every public package into `folder`. Both happen in a copy: a build in place keeps the files of modules
- * that are gone, and the tree stays as it is.
+ * Builds and packs every public package into `folder`. Both happen in a copy: a build in place would keep files of deleted
+ * modules, and the tree stays unchanged.
  *
  * @param {string} folder
  * @param {NodeJS.ProcessEnv} env in which `node` and `tsc` are the installed ones
@@ -80,9 +80,9 @@ export async function packPackages(folder, env) {
 }
 
 /**
- * The manifest as it is published. The condition `source` leads to TypeScript, which Node does not run beneath
- * node_modules, and which somebody who has a condition of that name would get. Packages of ours take one another in any
- * version that is compatible, so that a project has one copy of each: an error's class is known in its own copy alone.
+ * The published manifest. The condition `source` leads to TypeScript, which Node does not run inside node_modules, and
+ * which users with a condition of that name would get. Our packages accept any compatible version of one another, so that a
+ * project has one copy of each: `instanceof` for errors works only within one copy.
  *
  * @param {Manifest} manifest
  * @param {readonly string[]} own the names of all packages of ours
@@ -96,14 +96,14 @@ export function renderManifest(manifest, own) {
       entries.map(([name, version]) => [name, own.includes(name) ? `^${version}` : version]),
     );
   }
-  // These are about working on a package.
+  // These are for developing the package.
   delete published.devDependencies;
   delete published.scripts;
   return /** @type {Manifest} */ (withoutSource(published));
 }
 
 /**
- * npm, when it runs a script, tells the npm that the script runs where its own project is. That one is about another.
+ * npm passes its own project to the scripts it runs, and to any npm they run. This one works on another project.
  *
  * @param {NodeJS.ProcessEnv} env
  * @returns {NodeJS.ProcessEnv}
@@ -127,7 +127,7 @@ function withoutSource(value) {
 }
 
 /**
- * Lays the packages out as they are in the repository, beside all that is installed there.
+ * Lays the packages out as in the repository, with everything that is installed there.
  *
  * @param {string} stage
  * @param {readonly PublicPackage[]} packages
@@ -155,7 +155,7 @@ function stagePackages(stage, packages) {
 }
 
 /**
- * Links to what is installed, but for our own packages, which are those of the stage.
+ * Links to everything installed, except our own packages, which come from the stage.
  *
  * @param {string} installed
  * @param {string} target
@@ -216,7 +216,7 @@ function run(tool, args, cwd, env) {
     child.once("error", reject);
     child.once("close", (code) => {
       if (code === 0) resolve();
-      else reject(new Error(`${tool} ${args[0]} ended with ${code}:\n${printed}`));
+      else reject(new Error(`${tool} ${args[0]} exited with ${code}:\n${printed}`));
     });
   });
 }

@@ -1,4 +1,4 @@
-// Makes packages/protocol/src/generated from the .proto files of that package: codecs by ts-proto, descriptors for reflection by buf.
+// Generates packages/protocol/src/generated from the .proto files of that package: codecs by ts-proto, descriptors for reflection by buf.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ const codecOptions = [
 ];
 
 /**
- * Text by path below `generated/`. Throws where the .proto files do not pass `buf lint`.
+ * Text by path below `generated/`. Throws if the .proto files do not pass `buf lint`.
  *
  * @returns {Record<string, string>}
  */
@@ -49,7 +49,7 @@ function readCodec(file) {
   const text = readFileSync(file, "utf8");
   // Namespaces that hold the names of an enum's numbers as types: of no use here, and not every tool can strip them.
   const erasable = text.replaceAll(/^export namespace \w+ \{\n(?: {2}export type .*\n)+\}\n\n?/gm, "");
-  // Assigned to a plain object, an entry of this name would be lost without a word.
+  // An entry of this name would be lost silently when assigned to a plain object.
   const guarded = erasable
     .replaceAll(
       /^( *)(message\.dimensions\[(\w+)\.key\] = .*)$/gm,
@@ -59,11 +59,11 @@ function readCodec(file) {
       /^( *)(message\.costMap\[(\w+)\.key\] = .*)$/gm,
       '$1if ($3.key === "__proto__")\n$1  throw new globalThis.Error("cost_map.__proto__ is not an endpoint");\n$1$2',
     );
-  // A field that is undefined is as good as one that is left out, under exactOptionalPropertyTypes too.
+  // A field that is undefined equals an omitted one, under exactOptionalPropertyTypes too.
   return guarded.replaceAll("[K in keyof T]?: DeepPartial<T[K]> }", "[K in keyof T]?: DeepPartial<T[K]> | undefined }");
 }
 
-/** Every file with its descriptor, those it imports before it. */
+/** Every file with its descriptor, after the files it imports. */
 function renderDescriptors() {
   const set = fromBinary(FileDescriptorSetSchema, buf(["build", "--exclude-source-info", "-o", "-#format=binpb"]));
   const entries = set.file.map((file) => {
@@ -71,7 +71,7 @@ function renderDescriptors() {
     const inPackage = (/** @type {string} */ name) => `${file.package}.${name}`;
     const services = file.service.map(({ name }) => inPackage(name));
     const symbols = [
-      ...file.messageType.flatMap((message) => symbolsOf(file.package, message)),
+      ...file.messageType.flatMap((message) => listSymbols(file.package, message)),
       ...file.enumType.map(({ name }) => inPackage(name)),
       ...file.service.flatMap(({ name, method }) => [
         inPackage(name),
@@ -105,11 +105,11 @@ export const fileDescriptors: readonly FileDescriptor[] = ${JSON.stringify(entri
  * @param {import("@bufbuild/protobuf/wkt").DescriptorProto} message
  * @returns {string[]}
  */
-function symbolsOf(scope, message) {
+function listSymbols(scope, message) {
   const name = `${scope}.${message.name}`;
   return [
     name,
-    ...message.nestedType.flatMap((nested) => symbolsOf(name, nested)),
+    ...message.nestedType.flatMap((nested) => listSymbols(name, nested)),
     ...message.enumType.map((nested) => `${name}.${nested.name}`),
   ];
 }

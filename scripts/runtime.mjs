@@ -2,10 +2,10 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { isatty } from "node:tty";
-import { exitCodeOfSignal, repositoryRoot } from "./ensure-installed.mjs";
+import { exitCodeFromSignal, repositoryRoot } from "./ensure-installed.mjs";
 
 /** The first Node 22 that runs TypeScript without a flag. */
-const oldestMinorOf22 = 18;
+const oldestNode22Minor = 18;
 
 /**
  * Where to find a Node that runs TypeScript: the one installed with the dependencies, else the one running this.
@@ -19,7 +19,7 @@ export function findNode(
   running = { execPath: process.execPath, version: process.versions.node },
 ) {
   const pinned = path.join(root, "node_modules", `node-${process.platform}-${process.arch}`, "bin", "node");
-  // It is asked, because a Node built for another C library is there and does not start.
+  // It is run, because a Node built for another C library exists but does not start.
   if (existsSync(pinned) && spawnSync(pinned, ["--version"]).status === 0) return pinned;
   return runsTypeScript(running.version) ? running.execPath : undefined;
 }
@@ -27,18 +27,18 @@ export function findNode(
 /** @param {string} version */
 export function runsTypeScript(version) {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  return major > 22 || (major === 22 && minor >= oldestMinorOf22);
+  return major > 22 || (major === 22 && minor >= oldestNode22Minor);
 }
 
-/** What to do where there is no Node that runs TypeScript. */
+/** What to do if there is no Node that runs TypeScript. */
 export function noNodeAdvice() {
   return (
-    `Sluice runs on Node 24, or on 22.${oldestMinorOf22} and later. This is Node ${process.versions.node}, and no Node 24 ` +
+    `Sluice runs on Node 24, or on 22.${oldestNode22Minor} and later. This is Node ${process.versions.node}, and no Node 24 ` +
     `for ${process.platform}-${process.arch} came with the dependencies. Install Node 24 and run this again.\n`
   );
 }
 
-/** Like `findNode`, but where there is none it says what to do and ends the process. */
+/** Like `findNode`, but if there is none it says what to do and ends the process. */
 export function findNodeOrExit() {
   const node = findNode();
   if (node !== undefined) return node;
@@ -47,7 +47,7 @@ export function findNodeOrExit() {
 }
 
 /**
- * The environment in which `node`, and every tool that asks the PATH for it, is the one found.
+ * The environment in which `node`, and every tool that finds it on the PATH, is the given one.
  *
  * @param {string} node
  * @returns {NodeJS.ProcessEnv}
@@ -58,11 +58,11 @@ export function environmentFor(node) {
 }
 
 /**
- * Runs TypeScript from source in this terminal, hands signals on, and ends as it ends.
+ * Runs TypeScript from source in this terminal, passes signals on, and exits as it exits.
  *
  * @param {string} node
  * @param {readonly string[]} args
- * @param {{ cwd?: string | undefined }} [options] the folder to run in; absent, this one
+ * @param {{ cwd?: string | undefined }} [options] the folder to run in; default: the current one
  */
 export function runInPlace(node, args, { cwd } = {}) {
   const child = spawn(node, ["-C", "source", ...args], { stdio: "inherit", env: environmentFor(node), cwd });
@@ -76,10 +76,10 @@ export function runInPlace(node, args, { cwd } = {}) {
     });
   }
   child.once("error", (error) => {
-    process.stderr.write(`${node} does not start: ${error.message}\n`);
+    process.stderr.write(`${node} could not be started: ${error.message}\n`);
     process.exit(1);
   });
-  child.once("exit", (code, signal) => process.exit(code ?? exitCodeOfSignal(signal)));
+  child.once("exit", (code, signal) => process.exit(code ?? exitCodeFromSignal(signal)));
 }
 
 /**
@@ -89,8 +89,8 @@ export function runInPlace(node, args, { cwd } = {}) {
  */
 export function signalToHandOn(signal, inTerminal) {
   if (!inTerminal) return signal;
-  // A terminal sends Ctrl-C to the child as well; handed on, it would arrive twice and mean "at once".
+  // A terminal sends Ctrl-C to the child as well; passed on, it would arrive twice and mean "at once".
   if (signal === "SIGINT") return undefined;
-  // The terminal is gone, and what runs in it goes with it. Without a terminal SIGHUP asks to reload.
+  // The terminal is gone, so the child must end. Without a terminal SIGHUP means reload.
   return signal === "SIGHUP" ? "SIGTERM" : signal;
 }

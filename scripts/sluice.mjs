@@ -1,4 +1,4 @@
-// ./sluice: the `sluice` command from a clone, with nothing to build. Installs what is needed first.
+// ./sluice: the `sluice` command from a clone, with nothing to build. Installs dependencies first.
 import path from "node:path";
 import { ensureInstalledOrExit, repositoryRoot } from "./ensure-installed.mjs";
 import { findNodeOrExit, runInPlace } from "./runtime.mjs";

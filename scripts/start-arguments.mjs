@@ -1,8 +1,8 @@
 import path from "node:path";
 
 /**
- * What `npm start` serves with. Unless told otherwise policies are kept in a store of the clone's own, which begins with those
- * in config/policies.yaml; who names a policy file is served by that.
+ * The arguments that `npm start` serves with. By default, policies are in the clone's own store, seeded from
+ * config/policies.yaml. If a policy file or a store is given, that is used instead.
  *
  * @param {readonly string[]} args
  * @param {Readonly<Record<string, string | undefined>>} env

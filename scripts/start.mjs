@@ -1,4 +1,4 @@
-// npm start: installs what is needed and serves.
+// npm start: installs dependencies and serves.
 import path from "node:path";
 import { ensureInstalledOrExit, repositoryRoot } from "./ensure-installed.mjs";
 import { findNodeOrExit, runInPlace } from "./runtime.mjs";
@@ -8,6 +8,6 @@ const args = startArguments(process.argv.slice(2), process.env, repositoryRoot);
 
 await ensureInstalledOrExit("serving");
 const main = path.join(repositoryRoot, "packages", "server", "src", "main.ts");
-// npm runs scripts in the root; a relative path is meant from where the user stands.
+// npm runs scripts in the root; a relative path is relative to the user's working directory.
 const cwd = process.env.npm_lifecycle_event === "start" ? process.env.INIT_CWD : undefined;
 runInPlace(findNodeOrExit(), [main, "serve", ...args], { cwd });

@@ -4,8 +4,8 @@
  */
 
 /**
- * Counts vitest's JSON report. A test that was skipped or left for later counts as failed, because it proves nothing;
- * so does a file that could not be loaded, a run that broke outside of any test, and a run that left no report.
+ * Counts vitest's JSON report. A test that was skipped or is a todo counts as failed, because it proves nothing; so does a
+ * file that could not be loaded, a run that failed outside any test, and a run that left no report.
  *
  * @param {unknown} report
  * @param {{ ok: boolean, byName: boolean }} run whether vitest ended with 0, and whether tests were chosen by name, which
@@ -13,7 +13,7 @@
  * @returns {{ passed: number, failed: number, problems: string[] }}
  */
 export function countTests(report, run) {
-  const files = filesOf(report);
+  const files = findFiles(report);
   if (files === undefined) return { passed: 0, failed: 1, problems: ["vitest ended without a report"] };
   let passed = 0;
   let failed = 0;
@@ -45,7 +45,7 @@ export function countTests(report, run) {
  * @param {unknown} report
  * @returns {FileReport[] | undefined}
  */
-function filesOf(report) {
+function findFiles(report) {
   if (typeof report !== "object" || report === null || !("testResults" in report)) return undefined;
   return Array.isArray(report.testResults) ? report.testResults : undefined;
 }

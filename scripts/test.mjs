@@ -1,9 +1,9 @@
-// npm test: everything that must hold before a change is merged. npm test -- <filter> runs the matching tests alone.
+// npm test: everything that must hold before a change is merged. npm test -- <filter> runs only the matching tests.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { ensureInstalled, exitCodeOfSignal, repositoryRoot } from "./ensure-installed.mjs";
+import { ensureInstalled, exitCodeFromSignal, repositoryRoot } from "./ensure-installed.mjs";
 import { ensureServers } from "./ensure-servers.mjs";
 import { environmentFor, findNode, noNodeAdvice } from "./runtime.mjs";
 import { countTests } from "./test-count.mjs";
@@ -23,7 +23,7 @@ await step("install", async () => {
 });
 if (failed > 0) finish();
 
-// Tests that need a missing server fail; the others tell what they can.
+// Tests that need a missing server fail; the others still run.
 await step("servers", () => succeeds(ensureServers));
 if (filter.length === 0) {
   await step("types", () => run("tsc", ["-b"]));
@@ -54,7 +54,7 @@ async function step(name, check) {
 }
 
 /**
- * Whether it was done; says why not.
+ * Whether it succeeded; prints why not.
  *
  * @param {() => Promise<unknown>} ensure
  * @returns {Promise<boolean>}
@@ -69,7 +69,7 @@ async function succeeds(ensure) {
   }
 }
 
-/** Counted test by test; the run itself counts, as failed, only when it breaks outside of any. */
+/** Counts single tests; the run itself counts, as failed, only if it fails outside any test. */
 async function runTests() {
   const folder = mkdtempSync(path.join(tmpdir(), "sluice-test-"));
   const report = path.join(folder, "report.json");
@@ -101,7 +101,7 @@ function readReport(file) {
 }
 
 /**
- * Whether the tool ended with 0. What it prints is shown only when it did not, unless it is inherited.
+ * Whether the tool exited with 0. Its output is shown only if it did not, unless the output is inherited.
  *
  * @param {string} tool
  * @param {readonly string[]} args
@@ -118,7 +118,7 @@ function run(tool, args, output = "pipe") {
     /** @param {NodeJS.Signals} signal */
     const interrupt = (signal) => {
       child.kill(signal);
-      process.exit(exitCodeOfSignal(signal));
+      process.exit(exitCodeFromSignal(signal));
     };
     process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
     let text = "";
@@ -128,7 +128,7 @@ function run(tool, args, output = "pipe") {
       });
     }
     child.once("error", (error) => {
-      process.stdout.write(`${tool} does not start: ${error.message}\n`);
+      process.stdout.write(`${tool} could not be started: ${error.message}\n`);
       resolve(false);
     });
     child.once("close", (code) => {

@@ -57,8 +57,8 @@ describe("a script whose header agrees with its body", () => {
 
 describe("refused is a script", () => {
   it.each([
-    ["without a header", "return 1\n", "the first line says what the script is for"],
-    ["without a purpose", changed("--- Adds two numbers to a counter.\n---\n", ""), "the first line says"],
+    ["without a header", "return 1\n", "the first line must say what the script is for"],
+    ["without a purpose", changed("--- Adds two numbers to a counter.\n---\n", ""), "the first line must say"],
     ["with a purpose that is a field", changed("Adds two numbers to a counter.", "KEYS: a counter"), "the first line"],
     ["without its keys", changed("--- KEYS: the counter\n", ""), "its header has no KEYS"],
     ["without what it returns", changed("--- returns: the counter\n", ""), "its header has no returns"],

@@ -121,7 +121,7 @@ describe("installing dependencies", () => {
     placeNpm("echo 'no such registry' >&2; exit 7");
     const failure = await ended(start());
     expect(failure.code).toBe(7);
-    expect(failure.err).toMatch(/no such registry[\s\S]*`npm install`[\s\S]*ended with 7/);
+    expect(failure.err).toMatch(/no such registry[\s\S]*`npm install`[\s\S]*exited with 7/);
     placeNpm("exit 0");
     expect(await ended(start())).toMatchObject({ code: 0, out: "installed" });
   });
@@ -140,7 +140,7 @@ describe("installing dependencies", () => {
     const first = start();
     await prints(first, "Installing");
     const second = start();
-    await prints(second, "Waiting for another start");
+    await prints(second, "Waiting for another process");
     releaseNpm();
     const answers = await Promise.all([ended(first), ended(second)]);
     expect(answers.map(({ code, out }) => [code, out])).toEqual([
@@ -164,7 +164,7 @@ describe("installing dependencies", () => {
     await npmRuns();
     first.kill("SIGKILL");
     const second = start();
-    await prints(second, "Waiting for another start");
+    await prints(second, "Waiting for another process");
     releaseNpm();
     expect(await ended(second)).toMatchObject({ code: 0, out: "installed" });
   });

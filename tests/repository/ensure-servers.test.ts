@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adviceFor, findCodename, deriveBackports, findLacking, programs } from "../../scripts/ensure-servers.mjs";
+import { adviceFor, deriveBackports, findCodename, findLacking, programs } from "../../scripts/ensure-servers.mjs";
 
 const fit: Readonly<Record<string, string>> = {
   "valkey-server": "Valkey server v=8.0.1 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=39f7\n",
@@ -51,7 +51,7 @@ describe("the servers that tests need", () => {
 
   it("are not good enough when another product goes by their name, or does not start", () => {
     expect(reasonsFor({ ...fit, "redis-server": fit["valkey-server"] })).toEqual([
-      expect.stringContaining('redis-server is another product, that says "Valkey server v=8.0.1'),
+      expect.stringContaining('redis-server is another product, which prints "Valkey server v=8.0.1'),
     ]);
     expect(reasonsFor({ ...fit, "redis-server": "" })).toHaveLength(1);
   });
