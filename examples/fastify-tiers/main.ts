@@ -1,4 +1,4 @@
-// A Fastify app whose limits stand in a policy file that is followed while it runs, with more for those who pay.
+// A Fastify app whose limits are in a policy file, applied on every change, with higher limits for paying users.
 import path from "node:path";
 import { rateLimit } from "@sluice/middleware/fastify";
 import { fastify } from "fastify";
@@ -8,19 +8,19 @@ import { followPolicyFile, policyFile } from "sluice/policy-file";
 const file = path.join(import.meta.dirname, "limits.yaml");
 const limiter = createLimiter({ policies: policyFile(file) });
 
-/** Stands for the table of keys: whose a key is, and what they pay for. */
+/** Stands in for a database table: the owner of each key, and their tier. */
 const keys = new Map([
   ["key-of-ada", { user: "ada", tier: "premium" }],
   ["key-of-bob", { user: "bob", tier: "free" }],
 ]);
-const ownerOf = (key: string | string[] | undefined) => keys.get(String(key));
+const findOwner = (key: string | string[] | undefined) => keys.get(String(key));
 
 const app = fastify({ trustProxy: "127.0.0.1" });
 await app.register(
   rateLimit(limiter, {
     dimensions: {
-      user: (request) => ownerOf(request.headers["x-api-key"])?.user,
-      tier: (request) => ownerOf(request.headers["x-api-key"])?.tier,
+      user: (request) => findOwner(request.headers["x-api-key"])?.user,
+      tier: (request) => findOwner(request.headers["x-api-key"])?.tier,
     },
     skip: (request) => request.routeOptions.url === "/health",
   }),

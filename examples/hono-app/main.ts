@@ -1,4 +1,4 @@
-// A Hono app: one limit for everybody, and a budget of bytes for downloads, which are charged by what was sent.
+// A Hono app: one limit for all clients, and a budget of bytes for downloads, charged by what was actually sent.
 import { serve } from "@hono/node-server";
 import { rateLimit } from "@sluice/middleware/hono";
 import { Hono } from "hono";
@@ -9,7 +9,7 @@ const app = new Hono();
 // 60 requests a minute for each client address, ten at once.
 app.use(rateLimit("60/m burst 10"));
 
-// 1 000 KiB of downloads an hour. A request comes in for 1, and pays for the rest when its last byte is out.
+// 1 000 KiB of downloads an hour. A request costs 1 at the start, and the rest when its last byte is sent.
 app.use("/files/*", rateLimit("1000/h", { charge: (_context, { bytes }) => bytes / 1024 }));
 
 app.get("/", (context) => context.text("hello"));

@@ -1,12 +1,12 @@
-// A worker that has many calls to make, and a partner's API that lets in 20 a second. It keeps to that pace by itself, so
-// nothing is refused; and what is refused all the same, because others use the API too, is repeated after the told wait.
+// A worker with many calls to make, and a partner's API that allows 20 a second. The worker keeps to that pace, so nothing
+// is refused. If a call is refused anyway, because others use the API too, it is repeated after the requested wait.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { rateLimit } from "@sluice/middleware/http";
 import { pace } from "@sluice/pace";
 import { createFetch } from "@sluice/pace/fetch";
 
-/** Stands for the partner: 20 a second for each address, ten at once. */
+/** Stands in for the partner: 20 a second for each address, ten at once. */
 const admit = rateLimit("20/s burst 10");
 let refused = 0;
 const partner = createServer(async (request, response) => {
@@ -16,7 +16,7 @@ const partner = createServer(async (request, response) => {
 await new Promise<void>((resolve) => partner.listen(0, "127.0.0.1", resolve));
 const url = `http://127.0.0.1:${(partner.address() as AddressInfo).port}`;
 
-// A little under what is allowed, with four calls at a time; waits are cut short by Ctrl+C.
+// A little below the limit, with four calls at a time; Ctrl+C ends waits early.
 const paced = pace("18/s burst 5", { concurrency: 4 });
 const patientFetch = createFetch({ maxAttempts: 3 });
 const stop = new AbortController();
