@@ -1,5 +1,5 @@
-// npm run bench -- apps [--json] [--quick]: what limiting adds to a request of Express and Fastify, in processor time of the app,
-// and what others add to the same requests in the same run.
+// npm run bench -- apps [--json] [--quick]: what limiting adds to a request of Express and Fastify, in CPU time of the app,
+// and what other libraries add to the same requests in the same run.
 import { type ChildProcess, execFileSync, fork } from "node:child_process";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -12,8 +12,8 @@ const { values: args } = parseArgs({
 });
 
 /**
- * How much is done. Every app is started several times, because how Node optimizes one differs from start to start, by more
- * than what is measured. A quick run shows that everything works; its numbers say little.
+ * The amount of work. Every app is started several times, because Node's optimizations differ between starts by more than
+ * the overhead that is measured. A quick run shows that everything works; its numbers mean little.
  */
 const size = args.quick
   ? { starts: 1, rounds: 2, warmup: 1, requests: 300, connections: 8 }
@@ -37,13 +37,13 @@ interface ServedApp {
   readonly name: string;
   readonly process: ChildProcess;
   readonly load: HttpLoad;
-  /** Headers that show that a limit was asked, and let the request in. */
+  /** Whether answers must have headers that show that a limit was checked. */
   readonly limited: boolean;
 }
 
 function askProcess<Answer>(child: ChildProcess, message?: object): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const onExit = (): void => reject(new Error("an app ended"));
+    const onExit = (): void => reject(new Error("an app exited"));
     child.once("exit", onExit);
     child.once("message", (answer) => {
       child.off("exit", onExit);
@@ -64,8 +64,8 @@ async function startApp(name: string, redisUrl: string): Promise<ServedApp> {
 async function playRound(app: ServedApp): Promise<number> {
   const before = await askProcess<{ cpuUs: number }>(app.process, {});
   await app.load.send(requests, size.requests, (answer) => {
-    const told = /\r\nx-ratelimit-remaining: \d+\r\n/i.test(answer) && !/x-ratelimit-degraded/i.test(answer);
-    return answer.startsWith("HTTP/1.1 200 ") && told === app.limited;
+    const isLimited = /\r\nx-ratelimit-remaining: \d+\r\n/i.test(answer) && !/x-ratelimit-degraded/i.test(answer);
+    return answer.startsWith("HTTP/1.1 200 ") && isLimited === app.limited;
   });
   const after = await askProcess<{ cpuUs: number }>(app.process, {});
   return (after.cpuUs - before.cpuUs) / size.requests;
@@ -82,12 +82,12 @@ const names = {
   redisTheirs: "express, rate-limit-redis",
 } as const;
 
-// What users run is compiled, and not read as TypeScript by Node, which leaves traces in how it optimizes.
+// Users run compiled code. Running TypeScript directly would affect Node's optimizations.
 const root = path.join(import.meta.dirname, "..");
 const compile = path.join(root, "node_modules", ".bin", "tsc");
 execFileSync(compile, ["-b", "packages/middleware", "packages/redis"], { cwd: root, stdio: "inherit" });
 
-/** Processor time per request by app, round by round. */
+/** CPU time per request by app, round by round. */
 const cpuUs = new Map<string, number[]>(Object.values(names).map((name) => [name, []]));
 
 async function measureOneStart(redisUrl: string): Promise<void> {
@@ -115,21 +115,21 @@ try {
   await server.close();
 }
 
-const cpuOf = (name: string): number => median(cpuUs.get(name)!);
+const medianCpu = (name: string): number => median(cpuUs.get(name)!);
 
-/** What is added to the bare app: the median of the differences within a round. */
+/** The overhead over the bare app: the median of the differences within a round. */
 function addedBy(name: string, bare: string): number {
   const without = cpuUs.get(bare)!;
   return median(cpuUs.get(name)!.map((us, round) => us - without[round]!));
 }
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));
-const ratioOf = (ours: string, theirs: string, bare: string): number =>
+const overheadRatio = (ours: string, theirs: string, bare: string): number =>
   rounded(addedBy(ours, bare) / addedBy(theirs, bare), 2);
 
 const result = {
   suite: "apps",
-  cpu_us_per_request: Object.fromEntries(Object.values(names).map((name) => [name, rounded(cpuOf(name), 2)])),
+  cpu_us_per_request: Object.fromEntries(Object.values(names).map((name) => [name, rounded(medianCpu(name), 2)])),
   added_us_per_request: {
     express: rounded(addedBy(names.expressOurs, names.express), 2),
     express_rate_limit: rounded(addedBy(names.expressTheirs, names.express), 2),
@@ -139,9 +139,9 @@ const result = {
     rate_limit_redis: rounded(addedBy(names.redisTheirs, names.express), 2),
   },
   ratio: {
-    express_overhead_vs_express_rate_limit: ratioOf(names.expressOurs, names.expressTheirs, names.express),
-    fastify_overhead_vs_fastify_rate_limit: ratioOf(names.fastifyOurs, names.fastifyTheirs, names.fastify),
-    express_redis_overhead_vs_rate_limit_redis: ratioOf(names.redisOurs, names.redisTheirs, names.express),
+    express_overhead_vs_express_rate_limit: overheadRatio(names.expressOurs, names.expressTheirs, names.express),
+    fastify_overhead_vs_fastify_rate_limit: overheadRatio(names.fastifyOurs, names.fastifyTheirs, names.fastify),
+    express_redis_overhead_vs_rate_limit_redis: overheadRatio(names.redisOurs, names.redisTheirs, names.express),
   },
 };
 

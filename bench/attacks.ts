@@ -1,5 +1,5 @@
-// npm run bench -- attacks [--json] [--quick]: what attacks do to a server and to its other clients. Each is played on a fresh
-// server; the table has the most memory that its process ever took, and how long GET /livez of another client waited at worst.
+// npm run bench -- attacks [--json] [--quick]: what attacks do to a server and to its other clients. Each runs against a fresh
+// server; the table shows the peak memory of its process, and the longest wait of another client's GET /livez.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { Agent, get } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
@@ -14,22 +14,22 @@ const { values: args } = parseArgs({
   options: { json: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
 });
 
-/** How much is sent. A quick run shows that everything works; its numbers say little. */
+/** The amount of load. A quick run shows that everything works; its numbers mean little. */
 const size = args.quick
   ? { forMs: 1_000, connections: 2, calls: 4, requests: 200, aliases: 100, errorBytes: 50_000 }
   : { forMs: 10_000, connections: 20, calls: 100, requests: 50_000, aliases: 20_000, errorBytes: 5_000_000 };
 
 interface Attack {
   readonly name: string;
-  /** What the server is started with beside the usual, and what is to be ended after it. */
+  /** Additional settings of the server, and a cleanup to run after it. */
   prepare?(): Promise<{ readonly env: Readonly<Record<string, string>>; end(): void }>;
-  /** Sends what is bounded beforehand. Resolves when all of it is sent or refused, or `signal` says that it is enough. */
+  /** Sends a bounded amount. Resolves when all of it is sent or refused, or `signal` aborts. */
   play(node: BenchNode, token: string, signal: AbortSignal): Promise<void>;
 }
 
 const nothing: Attack = { name: "no attack", play: (_node, _token, signal) => untilAborted(signal) };
 
-/** gRPC messages of 1 MiB whose last byte never comes. */
+/** gRPC messages of 1 MiB whose last byte is never sent. */
 const halfSent: Attack = {
   name: "half-sent gRPC messages",
   async play({ grpc }, _token, signal) {
@@ -77,7 +77,7 @@ const mergeKeys: Attack = {
     while (!signal.aborted) {
       const response = await fetch(`${admin}/api/v1/import`, { method: "POST", headers, body: text });
       await response.text();
-      if (response.status < 400) throw new Error(`a bomb was taken: ${response.status}`);
+      if (response.status < 400) throw new Error(`a bomb was accepted: ${response.status}`);
     }
   },
 };
@@ -91,7 +91,7 @@ const longErrors: Attack = {
     const server = createServer((socket) => {
       sockets.add(socket);
       socket.on("error", ignore).on("data", () => {
-        // Answers that are not taken yet are not added to.
+        // Adds no answer while earlier ones are unsent.
         if (socket.writableLength < answer.length) socket.write(answer);
       });
     });
@@ -121,7 +121,7 @@ function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Asks again and again on a connection that it keeps. Resolves with the longest wait, in milliseconds. */
+/** Asks repeatedly on one connection. Resolves with the longest wait, in milliseconds. */
 async function watchLivez(http: string, signal: AbortSignal): Promise<number> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   let longestMs = 0;
@@ -139,20 +139,20 @@ async function watchLivez(http: string, signal: AbortSignal): Promise<number> {
   return longestMs;
 }
 
-/** Of a process, in MiB, as Linux tells: the most that it ever took, or what it takes now. */
-function memoryOf(pid: number, line: "VmHWM" | "VmRSS"): number {
+/** A process's memory in MiB, as Linux reports it: its peak, or its current size. */
+function readMemoryMib(pid: number, line: "VmHWM" | "VmRSS"): number {
   const [, kibibytes = "NaN"] =
     new RegExp(`^${line}:\\s+(\\d+) kB$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(kibibytes) / 1024;
 }
 
-interface Figures {
+interface Measurements {
   readonly rss_before_mib: number;
   readonly peak_rss_mib: number;
   readonly livez_max_ms: number;
 }
 
-async function measure(attack: Attack): Promise<Figures> {
+async function measure(attack: Attack): Promise<Measurements> {
   const folder = mkdtempSync(path.join(tmpdir(), "sluice-attacks-"));
   const tokenFile = path.join(folder, "token");
   const prepared = await attack.prepare?.();
@@ -161,7 +161,7 @@ async function measure(attack: Attack): Promise<Figures> {
   try {
     const token = readFileSync(tokenFile, "utf8").trim();
     await pause(500);
-    const beforeMib = memoryOf(node.pid, "VmRSS");
+    const beforeMib = readMemoryMib(node.pid, "VmRSS");
     const watched = new AbortController();
     const attacked = new AbortController();
     const waited = watchLivez(node.http, watched.signal);
@@ -170,8 +170,10 @@ async function measure(attack: Attack): Promise<Figures> {
     attacked.abort();
     await played;
     watched.abort();
-    const figures = [beforeMib, memoryOf(node.pid, "VmHWM"), await waited].map((one) => Number(one.toFixed(1)));
-    const [rss_before_mib = 0, peak_rss_mib = 0, livez_max_ms = 0] = figures;
+    const measurements = [beforeMib, readMemoryMib(node.pid, "VmHWM"), await waited].map((one) =>
+      Number(one.toFixed(1)),
+    );
+    const [rss_before_mib = 0, peak_rss_mib = 0, livez_max_ms = 0] = measurements;
     return { rss_before_mib, peak_rss_mib, livez_max_ms };
   } finally {
     await node.stop();
@@ -186,9 +188,9 @@ console.log(
   `  ${"".padEnd(26)}${["RSS before", "peak RSS", "longest /livez"].map((one) => one.padStart(16)).join("")}`,
 );
 for (const attack of [nothing, halfSent, unread, mergeKeys, longErrors]) {
-  const figures = await measure(attack);
-  result[attack.name.toLowerCase().replace(/\W+/g, "_")] = figures;
-  const { rss_before_mib, peak_rss_mib, livez_max_ms } = figures;
+  const measurements = await measure(attack);
+  result[attack.name.toLowerCase().replace(/\W+/g, "_")] = measurements;
+  const { rss_before_mib, peak_rss_mib, livez_max_ms } = measurements;
   const cells = [`${rss_before_mib} MiB`, `${peak_rss_mib} MiB`, `${livez_max_ms} ms`].map((one) => one.padStart(16));
   console.log(`  ${attack.name.padEnd(26)}${cells.join("")}`);
 }

@@ -1,4 +1,4 @@
-// npm run bench -- engine [--json]: how fast the limiter decides in memory, and what a counter weighs.
+// npm run bench -- engine [--json]: how fast the limiter decides in memory, and how much memory a counter takes.
 import { MemoryStore } from "express-rate-limit";
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { createLimiter, type Limiter, MemoryCounters, parsePolicies } from "sluice";
@@ -9,23 +9,23 @@ import { type Contestant, interleave, perSecond, type Rounds, ratio } from "./me
 const minuteMs = 60_000;
 const sizes = { "1k": 1000, "100k": 100_000, "1m": 1_000_000 } as const;
 
-/** A limit that nobody reaches in a run, and that keeps every counter alive: 60 million a minute over all keys. */
+/** A limit that no run reaches, and that keeps every counter alive: 60 million a minute over all keys. */
 const limitFor = (keys: number): number => (60_000_000 / keys) | 0;
 
-/** The same where some keys are asked for far more often than others. */
+/** The same, if some keys are checked far more often than others. */
 const deepWindow = "6/m burst 10M";
 
 /**
- * In which order keys are asked for, after they were made one after the other:
+ * The order in which keys are checked, after they were created one after the other:
  *
- * - `shuffled`: each once per lap, in an order that has nothing to do with that of their making, as with many users of equal weight;
+ * - `shuffled`: each once per lap, in an order unrelated to that of their creation, as with many users of equal weight;
  * - `zipf`: some far more often than others, as with users of unequal weight;
- * - `as made`: each once per lap, in the order of their making. No traffic does so; it is the best that can happen to stores that keep
- *   objects, which lie in memory in that order, so that the processor has fetched each before it is asked for.
+ * - `as made`: each once per lap, in the order of their creation. No real traffic does so; it is the best case for stores
+ *   of objects, which lie in memory in that order, so that the processor prefetches each one.
  */
 type Traffic = "shuffled" | "zipf" | "as made";
 
-/** The key of every check, laid out beforehand to keep that off the clock. */
+/** The key of every check, computed beforehand so that it is not measured. */
 class Order {
   readonly #keys: number;
   readonly #laps: Int32Array;
@@ -35,7 +35,7 @@ class Order {
     this.#laps = layOut(keys, traffic);
   }
 
-  /** The first lap makes them. */
+  /** The first lap creates them. */
   at(i: number): number {
     return i < this.#keys ? i : this.#laps[i % this.#laps.length]!;
   }
@@ -46,12 +46,12 @@ function layOut(keys: number, traffic: Traffic): Int32Array {
   const random = createRandom(1);
   const shuffled = shuffledKeys(keys, random);
   if (traffic === "shuffled") return shuffled;
-  // Who comes often was not made first.
+  // Frequent keys were not created first.
   const drawOne = createZipf(keys, random);
   return Int32Array.from({ length: 10 * keys }, () => shuffled[drawOne()]!);
 }
 
-function policiesOf(count: number, windows: string): Record<string, unknown> {
+function createPolicies(count: number, windows: string): Record<string, unknown> {
   return {
     policies: Array.from({ length: count }, (_, i) => ({
       id: `resource-${i}`,
@@ -169,7 +169,7 @@ function memoryInUse(): number {
 /** Bytes of the whole process per counter at a million counters, and the longest single check on the way there. */
 function weigh(): { bytesPerKey: number; longestCheckMs: number } {
   const keys = sizes["1m"];
-  const limiter = createLimiter({ policies: policiesOf(100, "100/h") });
+  const limiter = createLimiter({ policies: createPolicies(100, "100/h") });
   const before = memoryInUse();
   let longestCheckMs = 0;
   for (let i = 0; i < keys; i++) {
@@ -194,7 +194,7 @@ async function main(): Promise<void> {
   const { bytesPerKey, longestCheckMs } = weigh();
 
   const limiterFor = (count: number, keys: number, windows = `${limitFor(keys)}/m`): Limiter =>
-    createLimiter({ policies: parsePolicies(policiesOf(count, windows)) });
+    createLimiter({ policies: parsePolicies(createPolicies(count, windows)) });
 
   const keys = sizes["100k"];
   const us = "check, sync";
@@ -257,12 +257,12 @@ async function main(): Promise<void> {
   };
 
   print("at 100 000 keys, in turns", peers);
-  print("the same, asked for by Zipf's law", zipf);
-  print("the same, in every lap in the order in which the keys were made", asMade);
+  print("the same, distributed by Zipf's law", zipf);
+  print("the same, in every lap in the order in which the keys were created", asMade);
   print("full checks against 100 policies, by number of keys", bySize);
   print("full checks at 100 000 keys, by number of policies", byPolicies);
   console.log(
-    `a counter weighs ${bytesPerKey} bytes at a million; the longest check on the way there took ${longestCheckMs} ms`,
+    `a counter takes ${bytesPerKey} bytes at a million; the longest check on the way there took ${longestCheckMs} ms`,
   );
   for (const [name, value] of Object.entries(result.ratio)) console.log(`  ${name.padEnd(36)} ${value}`);
   if (process.argv.includes("--json")) console.log(JSON.stringify(result));

@@ -29,7 +29,7 @@ const row = {
   admitted_share: number,
 };
 
-it("npm run bench -- lease measures everything, and ends with it as one JSON object", {
+it("npm run bench -- lease measures everything, and prints it last as one JSON object", {
   timeout: 180_000,
 }, async () => {
   const { stdout } = await run(process.execPath, ["-C", "source", file, "--quick", "--json"]);
@@ -55,7 +55,7 @@ it("npm run bench -- lease measures everything, and ends with it as one JSON obj
     scaling: [1, 2].flatMap((nodes) => [true, false].map((leases) => ({ ...row, nodes, leases }))),
   });
 
-  // Leases were there to be measured: without them every decision is the store's.
+  // Leases took part: without them the store makes every decision.
   for (const share of [result.local_share, result.whale.local_share]) {
     expect(share).toBeGreaterThan(0);
     expect(share).toBeLessThanOrEqual(1);
@@ -73,10 +73,10 @@ it("npm run bench -- lease measures everything, and ends with it as one JSON obj
   expect(result.admitted_share).toBe(Math.min(...leased.map((one) => one.admitted_share)));
 });
 
-it("npm run bench -- lease refuses a whale that has its limit from elsewhere, before it starts a server", async () => {
+it("npm run bench -- lease refuses an unknown source of the whale's limit, before it starts a server", async () => {
   await expect(run(process.execPath, ["-C", "source", file, "--whale", "aquarium"])).rejects.toMatchObject({
     code: 2,
     stdout: "",
-    stderr: 'The whale has its limit from a subject, a tier, a policy; "aquarium" is none of them.\n',
+    stderr: '--whale is one of subject, tier, policy, not "aquarium".\n',
   });
 });

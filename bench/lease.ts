@@ -1,5 +1,5 @@
-// npm run bench -- lease [--json] [--quick] [--whale subject|tier|policy] [--in-flight 16]: how fast a node decides by leases, how little
-// of that the store sees, and by how much limits are exceeded; beside the same limiter without leases, and another one on the same server.
+// npm run bench -- lease [--json] [--quick] [--whale subject|tier|policy] [--in-flight 16]: how fast a node decides by leases, how few
+// calls reach the store, and by how much limits are exceeded; compared with the same limiter without leases, and another one on the same server.
 import { parseArgs } from "node:util";
 import { startServer, type TestServer } from "@sluice/test-servers";
 import type { Kind } from "./lease/contenders.ts";
@@ -20,7 +20,7 @@ const { values: args } = parseArgs({
   },
 });
 
-/** How much is done. A quick run shows that everything works; its numbers say little. */
+/** The amount of work. A quick run shows that everything works; its numbers mean little. */
 const size = args.quick
   ? {
       steady: { warmupMs: 300, windows: 2, windowMs: 100 },
@@ -29,7 +29,7 @@ const size = args.quick
       scale: { nodes: [1, 2], leadMs: 200, forMs: 100, phases: [...calmAndFlood(100, 200), ...calmAndFlood(100, 100)] },
     }
   : {
-      // Who is asked about once in a few seconds is not leased sooner.
+      // A subject that is checked once in a few seconds is not leased sooner.
       steady: { warmupMs: 20_000, windows: 10, windowMs: 1000 },
       turns: { rounds: 10, leadMs: 300, forMs: 500 },
       others: { settleMs: 6000, rounds: 8, leadMs: 300, forMs: 500 },
@@ -47,9 +47,9 @@ const size = args.quick
       },
     };
 /**
- * How many checks wait for their decision at most. A process that makes 16 000 checks a second on counters a millisecond away has 16 of
- * them on their way, and one that only checks, as fast as it can, some hundreds. How much leases save depends on it, since checks that wait
- * together travel together: so against exact counters all of these are measured.
+ * The largest number of checks in flight. A process that makes 16 000 checks a second on counters with a latency of a millisecond has 16
+ * in flight, and one that only checks, as fast as it can, some hundreds. How much leases save depends on it, since checks that wait
+ * together travel together: so all of these are measured against exact counters.
  */
 const inFlight = inFlightFrom(args["in-flight"]);
 const otherInFlight = [1, 16, 256].filter((count) => count !== inFlight);
@@ -79,14 +79,14 @@ async function driveNode(node: BenchNode, forMs: number, atOnce = inFlight): Pro
   return (await node.order({ order: "drive", forMs, mostPerSecond, inFlight: atOnce }, "driven")).driven;
 }
 
-/** One node that does nothing else, after it has found out who is hot. */
+/** One node that does nothing else, after it has learned which subjects are hot. */
 async function measureSteady(node: BenchNode): Promise<Steady> {
   const { warmupMs, windows, windowMs } = size.steady;
   await driveNode(node, warmupMs);
-  const { figures: before } = await node.order({ order: "tell" }, "figures");
+  const { usage: before } = await node.order({ order: "report" }, "usage");
   const driven: Driven[] = [];
   for (let i = 0; i < windows; i++) driven.push(await driveNode(node, windowMs));
-  const { figures: after } = await node.order({ order: "tell" }, "figures");
+  const { usage: after } = await node.order({ order: "report" }, "usage");
   const decisions = driven.reduce((sum, one) => sum + one.decisions, 0);
   const ofWhale = after.whaleDecisions - before.whaleDecisions;
   const whaleTakes = after.whaleTakes - before.whaleTakes;
@@ -97,7 +97,7 @@ async function measureSteady(node: BenchNode): Promise<Steady> {
     callsPer1000: ((after.calls - before.calls) / decisions) * 1000,
     whale: {
       localShare: 1 - whaleTakes / ofWhale,
-      // Each question about the whale as a call of its own, though many travel together.
+      // Counts each request about the whale as a separate call, though many travel together.
       callsPer1000: ((whaleTakes + after.whaleLeases - before.whaleLeases) / ofWhale) * 1000,
     },
     localUs: driven.flatMap(({ localUs }) => localUs),
@@ -105,7 +105,7 @@ async function measureSteady(node: BenchNode): Promise<Steady> {
   };
 }
 
-/** What a contender did in one round, and the processor time that the store used for it. */
+/** A contender's work in one round, and the CPU time that the store used for it. */
 interface Turn extends Driven {
   readonly storeUs: number;
 }
@@ -119,8 +119,8 @@ interface TurnsSize {
 }
 
 /**
- * Measures contenders in turns, so that whatever else the machine does falls on all of them alike. Each turn begins with a moment
- * that is not counted. Each contender has a process of its own: what leases do while nobody asks is not charged to others.
+ * Measures contenders in turns, so that other load on the machine affects all of them equally. Each turn begins with a moment
+ * that is not counted. Each contender has a separate process, so that idle work of leases is not charged to others.
  */
 async function measureInTurns(
   server: TestServer,
@@ -141,7 +141,7 @@ async function measureInTurns(
   return turns;
 }
 
-/** Leases against exact where fewer or more checks are in flight, by how many. */
+/** Leases against exact counters, by number of checks in flight. */
 async function measureOthers(
   server: TestServer,
   nodes: ReadonlyMap<Kind, BenchNode>,
@@ -149,7 +149,7 @@ async function measureOthers(
   const contenders = new Map([...nodes].filter(([kind]) => kind !== "flexible"));
   const byInFlight = new Map<number, Turns>();
   for (const atOnce of otherInFlight) {
-    // Leases fit themselves to what is asked for now.
+    // Leases adapt to the current load.
     await driveNode(nodes.get("leased")!, size.others.settleMs, atOnce);
     byInFlight.set(atOnce, await measureInTurns(server, contenders, size.others, atOnce));
   }
@@ -158,19 +158,19 @@ async function measureOthers(
 
 const perCpuSecondOfBoth = ({ decisions, cpuUs, storeUs }: Turn): number => (decisions / (cpuUs + storeUs)) * 1e6;
 
-/** How many times another's leases do: the median of the ratios of their rounds. */
+/** How many times as much leases achieve as another: the median of the ratios of their rounds. */
 function ratio(turns: Turns, than: Kind, quantity: (turn: Turn) => number = perCpuSecond): number {
   const theirs = turns.get(than)!;
   return median(turns.get("leased")!.map((turn, i) => quantity(turn) / quantity(theirs[i]!)));
 }
 
-function medianOf(turns: Turns, kind: Kind, quantity: (turn: Turn) => number): number {
+function findMedian(turns: Turns, kind: Kind, quantity: (turn: Turn) => number): number {
   return median(turns.get(kind)!.map(quantity));
 }
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));
 
-/** The counter that came nearest to its bound, and the least that was admitted of what a limit allows. */
+/** The counter that came nearest to its bound, and the smallest admitted share of a limit. */
 function judge(scaled: readonly Scaled[]): { nearest: CounterVerdict; admittedShare: number } {
   const counters = scaled.flatMap((one) => one.counters);
   const nearness = ({ stated, worstSeen }: CounterVerdict): number => worstSeen / stated;
@@ -180,11 +180,11 @@ function judge(scaled: readonly Scaled[]): { nearest: CounterVerdict; admittedSh
   };
 }
 
-function overshootOf({ stated, worstSeen }: CounterVerdict): { stated: number; worst_seen: number } {
+function renderOvershoot({ stated, worstSeen }: CounterVerdict): { stated: number; worst_seen: number } {
   return { stated, worst_seen: worstSeen };
 }
 
-function resultOf({ steady, turns, others }: Alone, scaled: readonly Scaled[]) {
+function renderResult({ steady, turns, others }: Alone, scaled: readonly Scaled[]) {
   const { nearest, admittedShare } = judge(scaled.filter(({ kind }) => kind === "leased"));
   return {
     suite: "lease",
@@ -198,7 +198,7 @@ function resultOf({ steady, turns, others }: Alone, scaled: readonly Scaled[]) {
     local_share: rounded(steady.localShare, 4),
     p50_us: rounded(percentile(steady.localUs, 0.5), 2),
     p99_us: rounded(percentile(steady.localUs, 0.99), 2),
-    overshoot: overshootOf(nearest),
+    overshoot: renderOvershoot(nearest),
     admitted_share: rounded(admittedShare, 4),
     ratio: {
       vs_exact: rounded(ratio(turns, "exact"), 2),
@@ -210,8 +210,8 @@ function resultOf({ steady, turns, others }: Alone, scaled: readonly Scaled[]) {
         {
           node: rounded(ratio(those, "exact"), 2),
           with_store: rounded(ratio(those, "exact", perCpuSecondOfBoth), 2),
-          leased_per_cpu_s: Math.round(medianOf(those, "leased", perCpuSecond)),
-          exact_per_cpu_s: Math.round(medianOf(those, "exact", perCpuSecond)),
+          leased_per_cpu_s: Math.round(findMedian(those, "leased", perCpuSecond)),
+          exact_per_cpu_s: Math.round(findMedian(those, "exact", perCpuSecond)),
         },
       ]),
     ),
@@ -224,7 +224,7 @@ function resultOf({ steady, turns, others }: Alone, scaled: readonly Scaled[]) {
         decisions_per_cpu_s: Math.round(one.decisionsPerCpuSecond),
         store_calls_per_decision: rounded(one.callsPerDecision, 5),
         store_us_per_decision: rounded(one.serverUsPerDecision, 3),
-        overshoot: overshootOf(verdict.nearest),
+        overshoot: renderOvershoot(verdict.nearest),
         admitted_share: rounded(verdict.admittedShare, 4),
       };
     }),
@@ -237,25 +237,25 @@ const titles: Readonly<Record<Kind, string>> = {
   flexible: "rate-limiter-flexible",
 };
 
-function print({ steady, turns }: Alone, result: ReturnType<typeof resultOf>): void {
+function print({ steady, turns }: Alone, result: ReturnType<typeof renderResult>): void {
   const count = (value: number): string => Math.round(value).toLocaleString("en");
   const percent = (share: number): string => `${(share * 100).toFixed(1)} %`;
   console.log(`one node over one Valkey, ${inFlight} checks in flight, half of them the whale's; nothing is denied`);
   console.log(
-    `  ${count(steady.decisionsPerCpuSecond)} decisions per second of its processor time, ${count(steady.decisionsPerSecond)} per second`,
+    `  ${count(steady.decisionsPerCpuSecond)} decisions per second of its CPU time, ${count(steady.decisionsPerSecond)} per second`,
   );
   console.log(
-    `  decided here: ${percent(steady.localShare)} of all, ${percent(steady.whale.localShare)} of the whale's, with ${count(steady.leases)} leases`,
+    `  decided locally: ${percent(steady.localShare)} of all, ${percent(steady.whale.localShare)} of the whale's, with ${count(steady.leases)} leases`,
   );
   console.log(
     `  calls to the store per 1 000 decisions: ${result.store_calls_per_1000}; of the whale's: ${result.whale.store_calls_per_1000}`,
   );
-  console.log(`  a decision here takes ${result.p50_us} µs (p50), ${result.p99_us} µs (p99)`);
-  console.log("the same requests, in turns: decisions per second of processor time");
+  console.log(`  a local decision takes ${result.p50_us} µs (p50), ${result.p99_us} µs (p99)`);
+  console.log("the same requests, in turns: decisions per second of CPU time");
   console.log(`  ${"".padEnd(36)}${["of the node", "and the store"].map((head) => head.padStart(15)).join("")}`);
   for (const kind of turns.keys()) {
     const cells = [perCpuSecond, perCpuSecondOfBoth].map((quantity) =>
-      count(medianOf(turns, kind, quantity)).padStart(15),
+      count(findMedian(turns, kind, quantity)).padStart(15),
     );
     console.log(`  ${titles[kind].padEnd(36)}${cells.join("")}`);
   }
@@ -263,13 +263,13 @@ function print({ steady, turns }: Alone, result: ReturnType<typeof resultOf>): v
     const cells = [perCpuSecond, perCpuSecondOfBoth].map((quantity) => `${ratio(turns, than, quantity).toFixed(2)} ×`);
     console.log(`  ${`by leases, against ${than}`.padEnd(36)}${cells.map((cell) => cell.padStart(15)).join("")}`);
   }
-  console.log("leases against exact, by how many checks are in flight");
+  console.log("leases against exact, by number of checks in flight");
   for (const [atOnce, times] of Object.entries(result.vs_exact_by_in_flight)) {
     const cells = [times.node, times.with_store].map((one) => `${one.toFixed(2)} ×`.padStart(15));
     const perSeconds = `${count(times.leased_per_cpu_s)} against ${count(times.exact_per_cpu_s)} of the node`;
     console.log(`  ${atOnce.padEnd(36)}${cells.join("")}   ${perSeconds}`);
   }
-  console.log("several nodes over one Valkey, each in a process of its own");
+  console.log("several nodes over one Valkey, each in a separate process");
   const heads = ["decisions/s", "per CPU s", "calls/decision", "store µs", "exceeded by", "stated", "admitted"];
   console.log(`  ${"nodes".padEnd(16)}${heads.map((head) => head.padStart(15)).join("")}`);
   for (const one of result.scaling) {
@@ -285,19 +285,19 @@ function print({ steady, turns }: Alone, result: ReturnType<typeof resultOf>): v
 }
 
 const notes = [
-  "everybody is 100 000 subjects at 60 000/s each, asked for by Zipf's law with exponent 1, and a whale at 1 000 000/s, under one policy.",
-  "a check is asked of the public check(), with a fresh request and subject. In a turn of the event loop there are up to 256 of them, of which as",
-  "  many as are in flight at one moment.",
-  "the store's calls for the whale are questions about its counter, each counted as a call of its own, though many travel together.",
-  "a decision here is timed alone, from asking until its promise is settled, one in 64.",
+  "subjects: 100 000 at 60 000/s each, distributed by Zipf's law with exponent 1, and a whale at 1 000 000/s, under one policy.",
+  "a check is a call of the public check(), with a fresh request and subject. A turn of the event loop makes up to 256 of them, while no more",
+  "  than the given number are in flight.",
+  "the store's calls for the whale are requests about its counter, each counted as a separate call, though many travel together.",
+  "a local decision is timed alone, from the call until its promise is settled, one in 64.",
   "exceeded by: at a fiftieth of the limits, floods of three times as much and calms between; in the worst interval of the counter that",
-  "  came nearest to what its policy states. Admitted: of what the limit allows in a flood of 2 s, of the counter that was admitted least.",
+  "  came nearest to its policy's stated bound. Admitted: share of the limit in a flood of 2 s, of the counter with the lowest share.",
 ];
 
 function whaleWayFrom(text: string): WhaleWay {
   const way = whaleWays.find((one) => one === text);
   if (way !== undefined) return way;
-  console.error(`The whale has its limit from a ${whaleWays.join(", a ")}; "${text}" is none of them.`);
+  console.error(`--whale is one of ${whaleWays.join(", ")}, not "${text}".`);
   process.exit(2);
 }
 
@@ -321,7 +321,7 @@ interface Alone {
   readonly others: ReadonlyMap<number, Turns>;
 }
 
-/** The same requests for each. Leases are measured alone first. */
+/** The same requests for each contender. Leases are measured alone first. */
 async function measureAlone(server: TestServer, way: WhaleWay): Promise<Alone> {
   const nodes = new Map<Kind, BenchNode>();
   try {
@@ -343,7 +343,7 @@ const server = await startServer({ flavor: "valkey" });
 try {
   const alone = await measureAlone(server, way);
   const scaled = await measureScaling(server, { ...size.scale, way, inFlight });
-  const result = resultOf(alone, scaled);
+  const result = renderResult(alone, scaled);
   print(alone, result);
   if (args.json) console.log(JSON.stringify(result));
 } finally {

@@ -1,5 +1,5 @@
-// npm run bench -- propagation [--changes 100] [--json] [--quick]: how long after a change was answered every node decides by it,
-// where nodes are told of it, and where they only look for it.
+// npm run bench -- propagation [--changes 100] [--json] [--quick]: how long after a change was answered every node decides by it, if
+// nodes are notified, and if they only poll.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -16,10 +16,10 @@ const { values: args } = parseArgs({
   },
 });
 const changes = args.quick ? 3 : Number(args.changes);
-if (!(changes >= 1 && changes <= 250)) throw new Error("--changes should be a number from 1 to 250");
+if (!(changes >= 1 && changes <= 250)) throw new Error("--changes must be a number from 1 to 250");
 const nodeCount = 3;
 
-const policyOf = (limit: number): object => ({
+const createPolicy = (limit: number): object => ({
   id: "p",
   match: { endpoint: "/p" },
   limits: [{ by: ["user"], windows: [`${limit}/h`] }],
@@ -45,7 +45,7 @@ async function put({ admin }: BenchNode, token: string, version: number, limit: 
   const response = await fetch(`${admin}/api/v1/policies/p`, {
     method: "PUT",
     headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
-    body: JSON.stringify({ document: policyOf(limit), expected_version: version }),
+    body: JSON.stringify({ document: createPolicy(limit), expected_version: version }),
   });
   if (!response.ok) throw new Error(`a change was answered with ${response.status}: ${await response.text()}`);
   await response.arrayBuffer();
@@ -74,7 +74,7 @@ async function measure(postgresUrl: string, redisUrl: string, push: string): Pro
       const seenMs = await Promise.all(nodes.map((node) => seenOn(node, limit)));
       // The first one warms up.
       if (change > 0) tookMs.push(Math.max(...seenMs) - answeredMs);
-      // Not in step with who looks.
+      // Not in step with polling.
       await pause(Math.random() * 300);
     }
     return tookMs;
@@ -97,13 +97,13 @@ try {
   console.log(`  ${"".padEnd(16)}${["p50", "p99", "longest"].map((name) => name.padStart(10)).join("")}`);
   for (const [name, push] of Object.entries(ways)) {
     const tookMs = await measure(await postgres.createDatabase(), valkey.url, push);
-    const figures = {
+    const measurements = {
       p50_ms: percentile(tookMs, 0.5),
       p99_ms: percentile(tookMs, 0.99),
       max_ms: percentile(tookMs, 1),
     };
-    result[name] = figures;
-    const cells = Object.values(figures).map((ms) => ms.toFixed(1).padStart(10));
+    result[name] = measurements;
+    const cells = Object.values(measurements).map((ms) => ms.toFixed(1).padStart(10));
     console.log(`  ${name.padEnd(16)}${cells.join("")}`);
   }
 } finally {

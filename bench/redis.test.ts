@@ -12,35 +12,35 @@ async function bench(...args: readonly string[]): Promise<{ stdout: string; stde
 }
 
 const cost = { redis_us_per_check: expect.any(Number), node_us_per_check: expect.any(Number) };
-const figures = { checks_per_s: expect.any(Number), ...cost };
+const measurements = { checks_per_s: expect.any(Number), ...cost };
 const latencies = { p50_ms: expect.any(Number), p99_ms: expect.any(Number), p999_ms: expect.any(Number) };
 
-/** Every number in a value, however deep, with where it stands. */
-function numbersOf(value: unknown, at = ""): readonly (readonly [string, unknown])[] {
+/** Every number in a value, however deep, with its path. */
+function listNumbers(value: unknown, at = ""): readonly (readonly [string, unknown])[] {
   if (typeof value !== "object" || value === null) return [[at, value]];
-  return Object.entries(value).flatMap(([key, inner]) => numbersOf(inner, `${at}.${key}`));
+  return Object.entries(value).flatMap(([key, inner]) => listNumbers(inner, `${at}.${key}`));
 }
 
 describe("npm run bench -- redis", () => {
   it.each(flavors)(
-    "measures everything on %s, and ends with it as one JSON object",
+    "measures everything on %s, and prints it last as one JSON object",
     { timeout: 90_000 },
     async (flavor) => {
       const { stdout } = await bench("--quick", "--json", "--flavor", flavor);
       const { suite, ...result } = JSON.parse(stdout.trimEnd().split("\n").at(-1)!);
       expect(suite).toBe("redis");
       expect(result).toEqual({
-        ...figures,
+        ...measurements,
         ...latencies,
         checks_per_call: expect.any(Number),
         bytes_per_key: expect.any(Number),
         in_flight_32: latencies,
-        behind: figures,
-        denied: figures,
-        three_windows: figures,
-        cross_slot: { ...figures, checks_per_call: expect.any(Number) },
-        cluster: { ...figures, checks_per_call: expect.any(Number) },
-        single_evalsha: { ...figures, ...latencies, in_flight_32: latencies },
+        behind: measurements,
+        denied: measurements,
+        three_windows: measurements,
+        cross_slot: { ...measurements, checks_per_call: expect.any(Number) },
+        cluster: { ...measurements, checks_per_call: expect.any(Number) },
+        single_evalsha: { ...measurements, ...latencies, in_flight_32: latencies },
         ratio: {
           throughput_vs_single_evalsha: expect.any(Number),
           redis_cpu_vs_single_evalsha: expect.any(Number),
@@ -49,11 +49,11 @@ describe("npm run bench -- redis", () => {
         },
       });
       // A number that is not finite is written as null.
-      expect(numbersOf(result).filter(([, number]) => !Number.isFinite(number) || Number(number) <= 0)).toEqual([]);
+      expect(listNumbers(result).filter(([, number]) => !Number.isFinite(number) || Number(number) <= 0)).toEqual([]);
     },
   );
 
-  it("refuses a server that it does not know, before it starts one", async () => {
+  it("refuses an unknown server, before it starts one", async () => {
     await expect(bench("--flavor", "memcached")).rejects.toMatchObject({
       code: 2,
       stdout: "",

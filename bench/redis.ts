@@ -1,5 +1,5 @@
 // npm run bench -- redis [--json] [--quick] [--flavor valkey|redis]: how fast counters on a server decide, what that
-// costs the server and this process, what a counter weighs there, and how others do on the same server.
+// costs the server and this process, how much memory a counter takes there, and how other libraries perform.
 import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";
 import { createClient } from "@redis/client";
@@ -19,8 +19,8 @@ import {
   type Asker,
   askThrough,
   createAsker,
+  findMedian,
   interleaveOnServers,
-  medianOf,
   medianRatio,
   nodeUsPerCheck,
   perSecond,
@@ -37,7 +37,7 @@ const { values: args } = parseArgs({
   },
 });
 
-/** How much is done. A quick run shows that everything works; its numbers say little. */
+/** The amount of work. A quick run shows that everything works; its numbers mean little. */
 const size = args.quick
   ? {
       keys: 5_000,
@@ -62,11 +62,11 @@ const size = args.quick
 const inFlight = 256;
 const moderate = { inFlight: 32, perSecond: 20_000 };
 
-/** Every key once per lap, in an order that is not that of their making. */
+/** Every key once per lap, not in the order of their creation. */
 const order: Int32Array = Int32Array.from({ length: size.keys }, (_, i) => (i * 7919) % size.keys);
 
 /** 17 characters, so that all keys in the server have 30. */
-const userOf = (number: number): string => `user-${String(order[number % size.keys]).padStart(12, "0")}`;
+const renderUser = (number: number): string => `user-${String(order[number % size.keys]).padStart(12, "0")}`;
 
 const idleLimit = 60_000;
 const minuteMs = 60_000;
@@ -83,7 +83,7 @@ function checkBy(counters: RedisCounters, id: string, ...windows: readonly strin
     counters,
   });
   return (number) =>
-    limiter.check({ dimensions: { user: userOf(number), endpoint: "/v1/resource-5/17", method: "GET" } });
+    limiter.check({ dimensions: { user: renderUser(number), endpoint: "/v1/resource-5/17", method: "GET" } });
 }
 
 const isFirstLap = (number: number): boolean => number < size.keys;
@@ -91,14 +91,14 @@ const isFirstLap = (number: number): boolean => number < size.keys;
 /** Decided by the counters, and found as new: at this rate a key is idle again after a millisecond. */
 const isIdle = ({ allowed, used, degraded }: Decision): boolean => allowed && used === 1 && degraded === undefined;
 
-/** A unit of 864 s is not over when a key comes round again. */
+/** A unit takes 864 s, which is not over when a key is checked again. */
 const isBehind = ({ allowed, used, degraded }: Decision, number: number): boolean =>
   allowed && degraded === undefined && (used! > 1 || isFirstLap(number));
 
 const isDenied = ({ allowed, degraded }: Decision, number: number): boolean =>
   degraded === undefined && (!allowed || isFirstLap(number));
 
-/** Checks never give up here: a machine that is busy elsewhere would turn waiting into answers that cost nothing. */
+/** Checks never time out here: on a busy machine, timeouts would turn waiting into answers that cost nothing. */
 const patient = { deadlineMs: 10_000 };
 
 type Client = ReturnType<typeof createBenchClient>;
@@ -121,7 +121,7 @@ async function connect(url: string): Promise<Client> {
  * The same decision for one key: arrival times in units of 2^-20 ms by the server's clock, on a circle of 99 days that
  * keeps them exact in Lua's numbers.
  *
- * KEYS[1]: the counter. ARGV: what the cost is worth and the tolerance in units, life in ms.
+ * KEYS[1]: the counter. ARGV: the cost and the tolerance in units, life in ms.
  * Returns whether it was taken, and how far ahead of now the counter was found.
  */
 const gcraScript = `
@@ -154,7 +154,7 @@ async function singleEvalsha(client: Client): Promise<(number: number) => Promis
   const [worthText, toleranceText, lifeText] = [String(worth), String(tolerance), String(lifeMs)];
   await client.sendCommand(["SCRIPT", "LOAD", gcraScript]);
   return async (number) => {
-    const key = `e:plain_gcra:${userOf(number)}`;
+    const key = `e:plain_gcra:${renderUser(number)}`;
     const call = ["EVALSHA", digest, "1", key, worthText, toleranceText, lifeText];
     const [taken, ahead] = (await client.sendCommand(call)) as unknown as [number, number];
     const after = ahead + worth;
@@ -172,7 +172,7 @@ function rateLimiterFlexible(client: Client): (number: number) => Promise<RateLi
     points: idleLimit,
     duration: lifeMs / 1000,
   });
-  return (number) => theirs.consume(userOf(number));
+  return (number) => theirs.consume(renderUser(number));
 }
 
 type RedisStoreAnswer = Awaited<ReturnType<RedisStore["increment"]>>;
@@ -183,7 +183,7 @@ async function rateLimitRedis(client: Client): Promise<(number: number) => Promi
     sendCommand: (...command) => client.sendCommand(command) as Promise<RedisReply>,
   });
   await theirs.init({ windowMs: lifeMs } as Parameters<RedisStore["init"]>[0]);
-  return (number) => theirs.increment(userOf(number));
+  return (number) => theirs.increment(renderUser(number));
 }
 
 const names = {
@@ -198,7 +198,7 @@ const names = {
   crossSlot: "sluice, two slots per check",
 } as const;
 
-interface ServerFigures {
+interface ServerMeasurements {
   readonly rounds: ServerRounds;
   readonly checksPerCall: number;
   readonly key: string;
@@ -209,7 +209,7 @@ interface ServerFigures {
   };
 }
 
-async function measureServer(server: TestServer): Promise<ServerFigures> {
+async function measureServer(server: TestServer): Promise<ServerMeasurements> {
   const counters = new RedisCounters({ servers: server.url, ...patient });
   const clients = await Promise.all(Array.from({ length: 3 }, () => connect(server.url)));
   try {
@@ -247,7 +247,7 @@ function perCall(before: RedisCountersStats, after: RedisCountersStats): number 
 async function measureLatencies(
   check: Check,
   single: (number: number) => Promise<unknown>,
-): Promise<ServerFigures["latencies"]> {
+): Promise<ServerMeasurements["latencies"]> {
   const found = {
     inFlight: { ours: [] as number[], single: [] as number[] },
     open: { ours: [] as number[], single: [] as number[] },
@@ -266,21 +266,21 @@ async function measureLatencies(
   return found;
 }
 
-/** Bytes of the server per counter, all of them alive and with an end; and what the key of one looks like. */
+/** The server's bytes per counter, all of them alive and with an expiry; and an example of a key. */
 async function weigh(server: TestServer, counters: RedisCounters): Promise<{ bytesPerKey: number; key: string }> {
   await server.command("FLUSHALL", "SYNC");
   const limits = [{ by: ["user"], algorithm: "gcra", windows: [`${idleLimit}/m`] }];
   const limiter = createLimiter({ policies: { policies: [{ id: "idle", limits, on_failure: "open" }] }, counters });
   const check: Check = (number) => limiter.check({ dimensions: { user: `user-${String(number).padStart(12, "0")}` } });
   const asker = createAsker("weighing", check, isIdle);
-  // What a connection under load needs is there before and after.
+  // The memory of a connection under load is included before and after.
   await askThrough(asker, 0, 1000, inFlight);
   await server.command("FLUSHALL", "SYNC");
   const before = await usedBytes(server);
   await askThrough(asker, 0, size.weighed, inFlight);
   const bytesPerKey = ((await usedBytes(server)) - before) / size.weighed;
-  const [kept, key] = await Promise.all([server.command("DBSIZE"), server.command("RANDOMKEY")]);
-  if (kept !== size.weighed) throw new Error(`${kept} counters instead of ${size.weighed}`);
+  const [counterCount, key] = await Promise.all([server.command("DBSIZE"), server.command("RANDOMKEY")]);
+  if (counterCount !== size.weighed) throw new Error(`${counterCount} counters instead of ${size.weighed}`);
   return { bytesPerKey, key: String(key) };
 }
 
@@ -288,12 +288,12 @@ async function usedBytes(server: TestServer): Promise<number> {
   return Number(/^used_memory:(\d+)/m.exec(String(await server.command("INFO", "memory")))?.[1]);
 }
 
-interface ClusterFigures {
+interface ClusterMeasurements {
   readonly rounds: ServerRounds;
   readonly checksPerCall: { readonly oneSlot: number; readonly crossSlot: number };
 }
 
-async function measureCluster(cluster: TestCluster): Promise<ClusterFigures> {
+async function measureCluster(cluster: TestCluster): Promise<ClusterMeasurements> {
   const servers = `redis+cluster://${cluster.nodes.map(({ host, port }) => `${host}:${port}`).join(",")}`;
   const counters = new RedisCounters({ servers, ...patient });
   try {
@@ -334,7 +334,7 @@ function checkAcross(counters: RedisCounters): Check {
 
 const rounded = (value: number, digits: number): number => Number(value.toFixed(digits));
 
-function percentilesOf(latencies: Latencies): { p50_ms: number; p99_ms: number; p999_ms: number } {
+function renderPercentiles(latencies: Latencies): { p50_ms: number; p99_ms: number; p999_ms: number } {
   return {
     p50_ms: rounded(percentile(latencies, 0.5), 3),
     p99_ms: rounded(percentile(latencies, 0.99), 3),
@@ -342,39 +342,39 @@ function percentilesOf(latencies: Latencies): { p50_ms: number; p99_ms: number; 
   };
 }
 
-function figuresOf(rounds: ServerRounds, name: string) {
+function renderCosts(rounds: ServerRounds, name: string) {
   return {
-    checks_per_s: Math.round(medianOf(rounds, name, perSecond)),
-    redis_us_per_check: rounded(medianOf(rounds, name, serverUsPerCheck), 3),
-    node_us_per_check: rounded(medianOf(rounds, name, nodeUsPerCheck), 3),
+    checks_per_s: Math.round(findMedian(rounds, name, perSecond)),
+    redis_us_per_check: rounded(findMedian(rounds, name, serverUsPerCheck), 3),
+    node_us_per_check: rounded(findMedian(rounds, name, nodeUsPerCheck), 3),
   };
 }
 
-function resultOf(one: ServerFigures, cluster: ClusterFigures) {
+function renderResult(one: ServerMeasurements, cluster: ClusterMeasurements) {
   const { rounds, latencies } = one;
   const faster = (than: string): number => rounded(medianRatio(rounds, names.ours, than, perSecond), 2);
   return {
     suite: "redis",
-    ...figuresOf(rounds, names.ours),
+    ...renderCosts(rounds, names.ours),
     checks_per_call: rounded(one.checksPerCall, 1),
     bytes_per_key: rounded(one.bytesPerKey, 1),
-    ...percentilesOf(latencies.open.ours),
-    in_flight_32: percentilesOf(latencies.inFlight.ours),
-    behind: figuresOf(rounds, names.behind),
-    denied: figuresOf(rounds, names.denied),
-    three_windows: figuresOf(rounds, names.several),
+    ...renderPercentiles(latencies.open.ours),
+    in_flight_32: renderPercentiles(latencies.inFlight.ours),
+    behind: renderCosts(rounds, names.behind),
+    denied: renderCosts(rounds, names.denied),
+    three_windows: renderCosts(rounds, names.several),
     cross_slot: {
-      ...figuresOf(cluster.rounds, names.crossSlot),
+      ...renderCosts(cluster.rounds, names.crossSlot),
       checks_per_call: rounded(cluster.checksPerCall.crossSlot, 1),
     },
     cluster: {
-      ...figuresOf(cluster.rounds, names.oneSlot),
+      ...renderCosts(cluster.rounds, names.oneSlot),
       checks_per_call: rounded(cluster.checksPerCall.oneSlot, 1),
     },
     single_evalsha: {
-      ...figuresOf(rounds, names.single),
-      ...percentilesOf(latencies.open.single),
-      in_flight_32: percentilesOf(latencies.inFlight.single),
+      ...renderCosts(rounds, names.single),
+      ...renderPercentiles(latencies.open.single),
+      in_flight_32: renderPercentiles(latencies.inFlight.single),
     },
     ratio: {
       throughput_vs_single_evalsha: faster(names.single),
@@ -388,19 +388,24 @@ function resultOf(one: ServerFigures, cluster: ClusterFigures) {
 function printTable(rounds: ServerRounds): void {
   console.log(`  ${"".padEnd(32)} ${"checks/s".padStart(10)} ${"server µs".padStart(10)} ${"Node µs".padStart(10)}`);
   for (const name of rounds.keys()) {
-    const { checks_per_s, redis_us_per_check, node_us_per_check } = figuresOf(rounds, name);
+    const { checks_per_s, redis_us_per_check, node_us_per_check } = renderCosts(rounds, name);
     const cells = [checks_per_s.toLocaleString("en"), redis_us_per_check.toFixed(2), node_us_per_check.toFixed(2)];
     console.log(`  ${name.padEnd(32)} ${cells.map((cell) => cell.padStart(10)).join(" ")}`);
   }
 }
 
-function printLatencies(name: string, { p50_ms, p99_ms, p999_ms }: ReturnType<typeof percentilesOf>): void {
+function printLatencies(name: string, { p50_ms, p99_ms, p999_ms }: ReturnType<typeof renderPercentiles>): void {
   console.log(
     `  ${name.padEnd(44)} p50 ${p50_ms.toFixed(2)} ms, p99 ${p99_ms.toFixed(2)} ms, p99.9 ${p999_ms.toFixed(2)} ms`,
   );
 }
 
-function print(flavor: Flavor, one: ServerFigures, cluster: ClusterFigures, result: ReturnType<typeof resultOf>): void {
+function print(
+  flavor: Flavor,
+  one: ServerMeasurements,
+  cluster: ClusterMeasurements,
+  result: ReturnType<typeof renderResult>,
+): void {
   const keys = size.keys.toLocaleString("en");
   console.log(
     `one ${flavor} server, ${keys} keys of each, ${inFlight} checks in flight, in turns; µs are CPU time per check`,
@@ -417,7 +422,7 @@ function print(flavor: Flavor, one: ServerFigures, cluster: ClusterFigures, resu
   printLatencies(`${names.single}, ${closed}`, result.single_evalsha.in_flight_32);
   const { key, bytesPerKey } = one;
   console.log(
-    `a counter weighs ${bytesPerKey.toFixed(1)} bytes of the server at ${size.weighed.toLocaleString("en")}, its key, such as ${key}, of ${key.length} bytes and its end included`,
+    `a counter takes ${bytesPerKey.toFixed(1)} bytes of the server at ${size.weighed.toLocaleString("en")}, its key, such as ${key}, of ${key.length} bytes and its expiry included`,
   );
   console.log(
     `a ${flavor} cluster of 3 shards, ${inFlight} checks in flight, in turns; server µs of all shards together`,
@@ -429,14 +434,14 @@ function print(flavor: Flavor, one: ServerFigures, cluster: ClusterFigures, resu
 }
 
 const notes = [
-  "what each does per check, over connections of node-redis that send what is asked together in one write:",
+  "the work of each per check, over connections of node-redis that send concurrent commands in one write:",
   `  ${names.ours}: check() of a limiter with one policy, one GCRA window of ${idleLimit}/m that finds its counter idle; the`,
   "    complete decision. Ahead of now: 100/d, whose counters are added to. Denied: 1/d, used up.",
   `  ${names.single}: the same algorithm, precision and clock in a script for one key, with a plain decision around it.`,
   `  ${names.flexible}: RateLimiterRedis.consume, a fixed window; it sends its script in full with every check.`,
   `  ${names.rateLimitRedis}: RedisStore.increment, a fixed window, by EVALSHA; without express-rate-limit around it.`,
   "  Two slots: limits by tenant and by ip, taken one after the other, the first so that it can be given back: both or none are charged.",
-  "redis_cpu_vs_single_evalsha is ours as a share of theirs: less is better. Other ratios are times as fast.",
+  "redis_cpu_vs_single_evalsha is our share of its CPU time: less is better. Other ratios are speedups.",
   "latency at random counts from when a check was due.",
 ];
 
@@ -453,7 +458,7 @@ async function main(): Promise<void> {
   const one = await measureServer(server).finally(() => server.close());
   const cluster = await startCluster({ flavor, shards: 3 });
   const across = await measureCluster(cluster).finally(() => cluster.close());
-  const result = resultOf(one, across);
+  const result = renderResult(one, across);
   print(flavor, one, across, result);
   if (args.json) console.log(JSON.stringify(result));
 }

@@ -12,7 +12,7 @@ async function runQuickly(suite: string): Promise<Record<string, unknown>> {
   return JSON.parse(stdout.trimEnd().split("\n").at(-1)!);
 }
 
-it("npm run bench -- service measures everything, and ends with it as one JSON object", {
+it("npm run bench -- service measures everything, and prints it last as one JSON object", {
   timeout: 120_000,
 }, async () => {
   const { cpu_us_per_check, ...result } = await runQuickly("service");
@@ -36,7 +36,7 @@ it("npm run bench -- service measures everything, and ends with it as one JSON o
   });
 });
 
-it("npm run bench -- soak plays traffic over every protocol, and tells of memory", { timeout: 120_000 }, async () => {
+it("npm run bench -- soak runs traffic over every protocol, and reports memory", { timeout: 120_000 }, async () => {
   const memory = { first: number, last: number, per_minute: number };
   expect(await runQuickly("soak")).toEqual({
     suite: "soak",

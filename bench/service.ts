@@ -1,4 +1,4 @@
-// npm run bench -- service [--json] [--quick]: what a decision costs over each protocol, in processor time of the server, beside
+// npm run bench -- service [--json] [--quick]: what a decision costs over each protocol, in CPU time of the server, compared with
 // bare echo servers in the same run. Counters in memory, and for streams also on a Valkey; one process; load from h2load, wrk and redis-benchmark.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +18,7 @@ const { values: args } = parseArgs({
   options: { json: { type: "boolean", default: false }, quick: { type: "boolean", default: false } },
 });
 
-/** How much is done. A quick run shows that everything works; its numbers say little. */
+/** The amount of work. A quick run shows that everything works; its numbers mean little. */
 const size = args.quick
   ? { rounds: 1, warmup: 0, calls: 500, batches: 100, seconds: 1, commands: 5_000, checks: 500 }
   : { rounds: 7, warmup: 2, calls: 30_000, batches: 3_000, seconds: 3, commands: 500_000, checks: 20_000 };
@@ -29,7 +29,7 @@ const http = { connections: 32 };
 const grpc = { connections: 4, streams: 16 };
 
 const root = path.join(import.meta.dirname, "..");
-// What users run is compiled.
+// Users run compiled code.
 execFileSync(path.join(root, "node_modules", ".bin", "tsc"), ["-b", "packages/server", "packages/client"], {
   cwd: root,
   stdio: "inherit",
@@ -42,35 +42,35 @@ const file = (name: string, content: string | Uint8Array): string => {
   return at;
 };
 
-const checkOf = (user: number): CheckRequest =>
+const createCheck = (user: number): CheckRequest =>
   CheckRequest.fromPartial({ dimensions: { tenant: `t${user % 7}`, user: `user-${user}`, endpoint: "/v1/orders" } });
-const checksOf = (batch: number): CheckRequest[] =>
-  Array.from({ length: perBatch }, (_, i) => checkOf(batch * perBatch + i));
+const createChecks = (batch: number): CheckRequest[] =>
+  Array.from({ length: perBatch }, (_, i) => createCheck(batch * perBatch + i));
 
 const files = {
   policies: file(
     "policies.yaml",
     "policies: [{ id: orders, match: { endpoint: /v1/orders }, limits: [{ by: [user], windows: [1M/s] }], on_failure: open }]\n",
   ),
-  unary: file("unary.bin", framed(CheckRequest.encode(checkOf(7)).finish())),
+  unary: file("unary.bin", framed(CheckRequest.encode(createCheck(7)).finish())),
   stream: file(
     "stream.bin",
     Buffer.concat(
       Array.from({ length: messagesPerStream }, (_, sequence) =>
-        framed(CheckBatchRequest.encode({ sequence, checks: checksOf(sequence), deadlineMs: 0 }).finish()),
+        framed(CheckBatchRequest.encode({ sequence, checks: createChecks(sequence), deadlineMs: 0 }).finish()),
       ),
     ),
   ),
   one: file("one.lua", wrkScript('{"dimensions":{"tenant":"t1","user":"user-%d","endpoint":"/v1/orders"}}')),
   batch: file(
     "batch.lua",
-    wrkScript(JSON.stringify({ checks: checksOf(3).map(({ dimensions }) => ({ dimensions })) })),
+    wrkScript(JSON.stringify({ checks: createChecks(3).map(({ dimensions }) => ({ dimensions })) })),
   ),
 };
 
 interface Contest {
   readonly server: Served;
-  /** Runs once, and tells how many checks that were. */
+  /** Runs once, and returns the number of checks. */
   run(): Promise<{ readonly checks: number; readonly load: Load }>;
 }
 
@@ -82,7 +82,7 @@ interface Round {
 
 const started: Served[] = [];
 
-/** A process for each contest: what one protocol leaves behind in how Node optimizes is not to be measured with another. */
+/** A process for each contest: one protocol's effect on Node's optimizations must not be measured with another. */
 async function start(name: "sluice" | "grpc-js echo" | "fastify echo", ...redis: readonly string[]): Promise<Served> {
   const server = await startServed(name, files.policies, ...redis);
   started.push(server);
@@ -96,7 +96,7 @@ async function unary(name: "sluice" | "grpc-js echo", method: string): Promise<C
   return { server, run: async () => ({ checks: size.calls, load: await loadByH2load(url, files.unary, sent) }) };
 }
 
-/** Messages are sent without waiting for answers, as fast as they are taken. */
+/** Messages are sent without waiting for answers, as fast as they are accepted. */
 async function streams(...redis: readonly string[]): Promise<Contest> {
   const server = await start("sluice", ...redis);
   const url = `http://127.0.0.1:${server.ports.grpc}/sluice.v1.RateLimiter/CheckStream`;
@@ -140,7 +140,7 @@ async function client(ask: typeof askTogether): Promise<Contest> {
   return { server, run: () => ask(server.ports.grpc!, size.checks) };
 }
 
-/** The share of all checks that a server decided without its counters, because these did not answer in time. */
+/** The share of all checks that a server decided without its counters, because they did not answer in time. */
 async function undecidedShare({ ports }: Served): Promise<number> {
   const page = await (await fetch(`http://127.0.0.1:${ports.http}/metrics`)).text();
   const sum = (metric: string): number =>
@@ -233,7 +233,7 @@ console.log(
   `  HTTP at ${http.connections} connections: median ${result.p50_ms} ms, 99th percentile ${result.p99_ms} ms`,
 );
 console.log(
-  `  of the checks on streams over a Valkey, ${(undecided * 100).toFixed(3)} % were decided without it, for want of time`,
+  `  of the checks on streams over a Valkey, ${(undecided * 100).toFixed(3)} % were decided without it, because it did not answer in time`,
 );
 for (const [name, value] of Object.entries(result.ratio)) console.log(`  ${name.padEnd(36)} ${value}`);
 if (args.json) console.log(JSON.stringify(result));

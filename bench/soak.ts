@@ -1,5 +1,5 @@
-// npm run bench -- soak [--minutes 10] [--json] [--quick]: traffic over every protocol, connections that come and go, subjects that are
-// new, and bytes that make no sense; after each round the memory that is left after garbage collection. It should be flat.
+// npm run bench -- soak [--minutes 10] [--json] [--quick]: traffic over every protocol, connections that open and close, new subjects
+// and random bytes; after each round the memory that is left after garbage collection. It should be flat.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -20,7 +20,7 @@ const { values: args } = parseArgs({
   },
 });
 const minutes = args.quick ? 0.05 : Number(args.minutes);
-if (!(minutes > 0 && minutes <= 24 * 60)) throw new Error("--minutes should be a number up to 1440");
+if (!(minutes > 0 && minutes <= 24 * 60)) throw new Error("--minutes must be a number up to 1440");
 const calls = args.quick ? 200 : 20_000;
 
 const root = path.join(import.meta.dirname, "..");
@@ -56,7 +56,7 @@ const post = file(
 const server = await startServed("sluice", policies);
 const { http, grpc, resp } = server.ports;
 
-/** Bytes at random, from a seed that is the round's number, so that a round can be played again. */
+/** Random bytes, seeded with the round's number, so that a round can be repeated. */
 function nonsense(seed: number): Buffer {
   let state = seed + 1;
   return Buffer.from(
@@ -117,7 +117,7 @@ try {
   process.stderr.write("\n");
 }
 
-/** By how much it grows: the slope of the straight line through the second half, when tables have found their size. */
+/** The growth rate: the slope of the straight line through the second half, when tables have reached their size. */
 function slope(pick: (sample: Sample) => number): number {
   const later = samples.slice(Math.floor(samples.length / 2));
   if (later.length < 2) return 0;

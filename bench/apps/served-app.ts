@@ -1,8 +1,8 @@
-// One app in a process of its own, so that its processor time is its own: `node served-app.ts <name> [<redis url>]`. Tells the
-// parent its port, and answers every message with the processor time it has used.
+// One app in a separate process, so that its CPU time can be measured: `node served-app.ts <name> [<redis url>]`. Sends its
+// port to the parent, and answers every message with the CPU time it has used.
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-// Every app loads everything: how Node optimizes depends on what was loaded before, and that is not to be measured.
+// Every app loads everything: Node's optimizations depend on what was loaded before, which must not be measured.
 import fastifyRateLimit from "@fastify/rate-limit";
 import { createClient } from "@redis/client";
 import { rateLimit as limitExpress } from "@sluice/middleware/express";
@@ -13,16 +13,16 @@ import { rateLimit as expressRateLimit } from "express-rate-limit";
 import { type FastifyInstance, fastify } from "fastify";
 import { type RedisReply, RedisStore } from "rate-limit-redis";
 
-/** Nobody reaches it, so every request is let in. */
+/** Never reached, so every request passes. */
 const perHour = 1_000_000_000;
 const windowMs = 3_600_000;
 
-/** Checks never give up here: what is answered without counters would cost nothing. */
+/** Checks never time out here: an answer without counters would cost nothing. */
 const patientMs = 10_000;
 
 type App = (redisUrl: string) => Promise<RequestListener>;
 
-/** As its users write it: the defaults, and the proxy in front told. */
+/** As users write it: the defaults, and the trusted proxy. */
 function expressWith(...limits: readonly RequestHandler[]): RequestListener {
   const app = express();
   app.set("trust proxy", "127.0.0.1");
@@ -62,7 +62,7 @@ const apps: Readonly<Record<string, App>> = {
 
 async function serve(name: string, redisUrl: string): Promise<void> {
   const open = apps[name];
-  if (open === undefined) throw new Error(`there is no app ${name}`);
+  if (open === undefined) throw new Error(`unknown app ${name}`);
   const server = createServer(await open(redisUrl));
   server.keepAliveTimeout = 600_000;
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -10,30 +10,30 @@ import {
   type ResolvedLimit,
 } from "sluice";
 import type { Contender, Verdict } from "./drive.ts";
-import { limits, requestOf, tenantOf, type WhaleWay, whale, whaleNumber } from "./workload.ts";
+import { createRequest, limits, renderTenant, type WhaleWay, whale, whaleNumber } from "./workload.ts";
 
-/** Checks never give up here: a machine that is busy elsewhere would turn waiting into answers that cost nothing. */
+/** Checks never time out here: on a busy machine, timeouts would turn waiting into answers that cost nothing. */
 const patient = { deadlineMs: 10_000 };
 
-/** What the store was asked so far, and what was decided without it. */
-export interface StoreFigures {
-  /** Calls that were sent, whatever travelled in them. */
+/** The store's calls so far, and the decisions made without it. */
+export interface StoreUsage {
+  /** Calls that were sent, however many checks each contained. */
   readonly calls: number;
-  /** Decisions about the whale that it was asked for, and leases. */
+  /** The store's decisions about the whale, and its leases. */
   readonly whaleTakes: number;
   readonly whaleLeases: number;
-  /** Decisions by leases, and how many leases there are now. */
+  /** Decisions by leases, and the current number of leases. */
   readonly local: number;
   readonly leases: number;
 }
 
-/** Counters on a server that tell what they were asked. */
+/** Counters on a server that record their calls. */
 class WatchedCounters extends RedisCounters {
   takes = 0;
   whaleTakes = 0;
   whaleLeases = 0;
 
-  /** What is asked here is one limit each time. */
+  /** Each check here has one limit. */
   override takeOne<T>(...asked: Parameters<typeof RedisCounters.prototype.takeOne<T>>): Promise<T> {
     const [, , subject] = asked;
     this.takes += 1;
@@ -52,14 +52,14 @@ export const kinds = ["leased", "exact", "flexible"] as const;
 export type Kind = (typeof kinds)[number];
 
 export interface RunningContender extends Contender {
-  figures(): StoreFigures;
+  usage(): StoreUsage;
   close(): Promise<void>;
 }
 
 export interface ContenderOptions {
   readonly kind: Kind;
   readonly url: string;
-  /** What keys begin with, so that runs do not meet. */
+  /** The prefix of keys, which keeps runs separate. */
   readonly prefix: string;
   readonly way: WhaleWay;
   readonly policies: Readonly<Record<string, unknown>>;
@@ -76,13 +76,13 @@ async function createOurs({ kind, url, prefix, way, policies }: ContenderOptions
   const limiter = createLimiter({ policies, counters: leased ?? watched });
   return {
     name: kind,
-    ask: (number) => limiter.check(requestOf(number, way)),
-    verdictOf({ allowed, degraded }: Decision): Verdict {
+    ask: (number) => limiter.check(createRequest(number, way)),
+    judge({ allowed, degraded }: Decision): Verdict {
       if (degraded !== undefined) return "undecided";
       return allowed ? "allowed" : "denied";
     },
     asked: () => watched.takes,
-    figures: () => ({
+    usage: () => ({
       calls: watched.stats.calls,
       whaleTakes: watched.whaleTakes,
       whaleLeases: watched.whaleLeases,
@@ -93,7 +93,7 @@ async function createOurs({ kind, url, prefix, way, policies }: ContenderOptions
   };
 }
 
-/** RateLimiterRedis over the client that Sluice uses, set up as Sluice does: fixed windows of a second, the whale's of its own. */
+/** RateLimiterRedis over the client that Sluice uses, set up as Sluice does: fixed windows of a second, with a separate one for the whale. */
 async function createFlexible({ url, prefix }: ContenderOptions): Promise<RunningContender> {
   const client = createClient({ url, RESP: 2, disableOfflineQueue: true, commandOptions: { timeout: 0 } });
   client.on("error", (error) => {
@@ -101,20 +101,20 @@ async function createFlexible({ url, prefix }: ContenderOptions): Promise<Runnin
   });
   await client.connect();
   let calls = 0;
-  const limiterOf = (name: string, points: number): RateLimiterRedis => {
+  const createLimiterFor = (name: string, points: number): RateLimiterRedis => {
     const options = { storeClient: client, useRedisPackage: true, keyPrefix: `${prefix}${name}`, points, duration: 1 };
     return new RateLimiterRedis(options);
   };
-  const everybody = limiterOf("e", limits.subject);
-  const theWhale = limiterOf("w", limits.whale);
+  const subjectLimiter = createLimiterFor("e", limits.subject);
+  const whaleLimiter = createLimiterFor("w", limits.whale);
   return {
     name: "flexible",
     ask: (number) => {
       calls += 1;
-      return (number === whaleNumber ? theWhale : everybody).consume(tenantOf(number));
+      return (number === whaleNumber ? whaleLimiter : subjectLimiter).consume(renderTenant(number));
     },
-    verdictOf: ({ remainingPoints }: RateLimiterRes): Verdict => (remainingPoints > 0 ? "allowed" : "denied"),
-    figures: () => ({ calls, whaleTakes: 0, whaleLeases: 0, local: 0, leases: 0 }),
+    judge: ({ remainingPoints }: RateLimiterRes): Verdict => (remainingPoints > 0 ? "allowed" : "denied"),
+    usage: () => ({ calls, whaleTakes: 0, whaleLeases: 0, local: 0, leases: 0 }),
     close: async () => client.destroy(),
   };
 }

@@ -1,34 +1,34 @@
-/** Something that decides, and is driven. */
+/** A limiter under load. */
 export interface Contender {
   readonly name: string;
-  /** One check for the subject of this number. */
+  /** One check for the subject with this number. */
   ask(number: number): Promise<unknown>;
-  verdictOf(answer: unknown): Verdict;
-  /** How many checks the store was asked to decide so far: one that leaves this as it was is decided here. Absent: all of them. */
+  judge(answer: unknown): Verdict;
+  /** How many checks the store has decided so far: a check that does not change it was decided locally. Absent: all of them. */
   readonly asked?: (() => number) | undefined;
 }
 
-/** `undecided`: the counters could not be asked. */
+/** `undecided`: the counters were unavailable. */
 export type Verdict = "allowed" | "denied" | "undecided";
 
 export interface DriveOptions {
   readonly forMs: number;
-  /** Who asks, in order, again from the beginning after the end. As many as a power of 2. */
+  /** The subjects of checks, in order, repeated cyclically. Their number is a power of 2. */
   readonly numbers: Int32Array;
   readonly from: number;
-  /** Checks that wait for their decision at most. */
+  /** The largest number of undecided checks. */
   readonly inFlight: number;
-  /** No more than this, where the machine is that fast: nothing is to be denied. */
+  /** The rate's upper bound on fast machines, so that nothing is denied. */
   readonly mostPerSecond?: number | undefined;
 }
 
-/** What driving came to. */
+/** The result of a run. */
 export interface Driven {
   readonly decisions: number;
   readonly wallMs: number;
-  /** Processor time of this process, all threads. */
+  /** CPU time of this process, all threads. */
   readonly cpuUs: number;
-  /** Of one check in 64, where it was decided here: how long until its promise was settled. */
+  /** For one check in 64, if decided locally: how long until its promise was settled. */
   readonly localUs: readonly number[];
 }
 
@@ -36,12 +36,12 @@ const checksPerTurn = 256;
 const checksPerPiece = 64;
 
 /**
- * Asks for one check after another, as a server does whose requests come over many connections: in every turn of the event loop up to
- * 256 of them, while no more than `inFlight` wait for their decision; where so many wait, it waits too. Between two turns the
- * event loop reads from its sockets and writes to them.
+ * Makes one check after another, like a server whose requests arrive over many connections: up to 256 in every turn of the
+ * event loop, while no more than `inFlight` are undecided; at that number it waits. Between two turns the event loop reads
+ * from its sockets and writes to them.
  *
- * A turn is made of pieces of 64 checks. The first of a piece is asked alone, and everything that it set off has run before the
- * next: the time around it is its own.
+ * A turn consists of pieces of 64 checks. The first of a piece runs alone, and all of its microtasks have run before the
+ * next one starts, so its time can be measured.
  */
 export function drive(contender: Contender, options: DriveOptions): Promise<Driven> {
   return new Promise((resolve, reject) => {
@@ -64,8 +64,8 @@ export function drive(contender: Contender, options: DriveOptions): Promise<Driv
     };
     const settle = (answer: unknown): void => {
       waiting -= 1;
-      if (contender.verdictOf(answer) !== "allowed")
-        fail(new Error(`${contender.name} answered as it should not: ${tell(answer)}`));
+      if (contender.judge(answer) !== "allowed")
+        fail(new Error(`${contender.name} gave an unexpected answer: ${describe(answer)}`));
       if (state !== "resting") return;
       state = "running";
       setImmediate(turn);
@@ -102,7 +102,7 @@ export function drive(contender: Contender, options: DriveOptions): Promise<Driv
       else if (passedMs >= forMs) setImmediate(turn);
       else if (next - from > (passedMs * mostPerSecond) / 1000) setTimeout(turn, 1);
       else {
-        // What is asked for here runs in the next turn, one after the other, and what each sets off before the next.
+        // These run in the next turn, one after the other, each with its microtasks before the next.
         for (let i = 0; i < checksPerTurn; i += checksPerPiece) {
           setImmediate(askAndTime);
           setImmediate(askOthers);
@@ -117,6 +117,6 @@ export function drive(contender: Contender, options: DriveOptions): Promise<Driv
   });
 }
 
-function tell(answer: unknown): string {
+function describe(answer: unknown): string {
   return JSON.stringify(answer) ?? String(answer);
 }

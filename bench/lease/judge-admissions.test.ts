@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { type Admissions, worstOvershoot } from "./judge-admissions.ts";
 
-/** Admissions in milliseconds, answered so much later. */
+/** Admissions in milliseconds, answered after a delay. */
 function admittedAt(askedMs: readonly number[], laterMs: readonly number[] = []): Admissions {
   return {
     askedUs: Float64Array.from(askedMs, (ms) => ms * 1000),
@@ -9,7 +9,7 @@ function admittedAt(askedMs: readonly number[], laterMs: readonly number[] = [])
   };
 }
 
-/** Looks at every interval there is. */
+/** Examines every interval. */
 function worstByLooking({ askedUs, answeredUs }: Admissions, capacity: number, perSecond: number): number {
   let worst = Number.NEGATIVE_INFINITY;
   for (const from of askedUs) {
@@ -21,7 +21,7 @@ function worstByLooking({ askedUs, answeredUs }: Admissions, capacity: number, p
   return worst;
 }
 
-it("finds nothing exceeded by a burst and what comes in after it", () => {
+it("finds no excess in a burst and its refill", () => {
   expect(worstOvershoot(admittedAt([0, 0, 0, 100, 200, 300]), 3, 10)).toBe(0);
 });
 
@@ -29,13 +29,13 @@ it("finds the one admission too many in the middle of calm", () => {
   expect(worstOvershoot(admittedAt([0, 5000, 5000, 5000, 5000, 5050, 9000]), 3, 10)).toBe(1.5);
 });
 
-it("does not count what may have been admitted before the interval, or after it", () => {
+it("does not count admissions that may lie before the interval, or after it", () => {
   const late = admittedAt([0, 0, 0, 90], [0, 0, 0, 20]);
   expect(worstOvershoot(late, 3, 10)).toBe(0);
   expect(worstOvershoot(admittedAt([0, 0, 0, 90]), 3, 10)).toBeCloseTo(0.1);
 });
 
-it("agrees with looking at every interval", () => {
+it("agrees with examining every interval", () => {
   let state = 7;
   const random = (): number => {
     state = (state * 48271) % 2147483647;

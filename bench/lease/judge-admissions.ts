@@ -1,43 +1,43 @@
-/** When each request that was admitted was asked, and when its answer was there, in microseconds of a clock that all processes share. */
+/** The start and the answer of each admitted request, in microseconds of a clock that all processes share. */
 export interface Admissions {
   readonly askedUs: Float64Array;
   readonly answeredUs: Float64Array;
 }
 
 /**
- * By how much the admissions exceed what a bucket of this capacity and rate allows, `capacity + rate × length`, in the interval that is
- * worst, whichever it is. Below 0 where none exceeds it.
+ * By how much the admissions exceed the allowance of a bucket of this capacity and rate, `capacity + rate × length`, in the
+ * worst interval. Negative if none exceeds it.
  *
- * An admission happened somewhere between question and answer. It counts for an interval only if both lie within, so that what is
- * found here was really admitted there.
+ * An admission happened somewhere between request and answer. It counts for an interval only if both lie within, so every
+ * excess found here is real.
  */
 export function worstOvershoot({ askedUs, answeredUs }: Admissions, capacity: number, perSecond: number): number {
   const count = askedUs.length;
   const perUs = perSecond / 1e6;
   const byQuestion = Uint32Array.from(askedUs.keys()).sort((one, other) => askedUs[one]! - askedUs[other]!);
-  const placeOf = new Uint32Array(count);
+  const places = new Uint32Array(count);
   byQuestion.forEach((index, place) => {
-    placeOf[index] = place;
+    places[index] = place;
   });
   const byAnswer = Uint32Array.from(answeredUs.keys()).sort((one, other) => answeredUs[one]! - answeredUs[other]!);
-  // For each beginning: what was admitted from there to the end that is being looked at, less what may be by the beginning's time.
+  // For each beginning: the admissions from there to the current end, minus the allowance for the time before the beginning.
   const beginnings = new Beginnings(Float64Array.from(byQuestion, (index) => askedUs[index]! * perUs));
   let worst = Number.NEGATIVE_INFINITY;
   for (const index of byAnswer) {
-    beginnings.admit(placeOf[index]!);
+    beginnings.admit(places[index]!);
     worst = Math.max(worst, beginnings.largest - answeredUs[index]! * perUs - capacity);
   }
   return worst;
 }
 
 /**
- * A number for each place, of which the largest is known: a tree, in which each node has what was added to all below it. A place
- * counts from when it was admitted: an interval begins with an admission, and not after its end.
+ * A number for each place, with their maximum: a tree in which each node stores the sum added to all places below it. A place
+ * counts once it was admitted: an interval begins with an admission, and not after its end.
  */
 class Beginnings {
   readonly #values: Float64Array;
   readonly #leaves: number;
-  /** Of each node: what was added to all below it, and the largest below it with that. */
+  /** For each node: the sum added to all places below it, and the maximum below it including that. */
   readonly #added: Float64Array;
   readonly #largest: Float64Array;
 
@@ -52,13 +52,13 @@ class Beginnings {
     return this.#largest[1]!;
   }
 
-  /** Adds one to every place up to this one, which counts from now on. */
+  /** Adds one to every place up to this one, and makes this one count. */
   admit(place: number): void {
     let node = place + this.#leaves;
     this.#added[node]! += 1;
     this.#largest[node] = this.#values[place]! + this.#added[node]!;
     for (; node > 1; node >>= 1) {
-      // Whatever is to the left on the way up lies wholly before the place.
+      // Nodes to the left on the way up lie entirely before the place.
       if (node % 2 === 1) {
         this.#added[node - 1]! += 1;
         this.#largest[node - 1]! += 1;

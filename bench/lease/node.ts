@@ -1,6 +1,6 @@
-// One contender in a process of its own, so that its processor time is its own, and one node of several over the same server: does what
-// its parent orders, and answers with what it came to.
-import { createContender, type Kind, type RunningContender, type StoreFigures } from "./contenders.ts";
+// One contender in a separate process, so that its CPU time can be measured; also one of several nodes over the same server. It carries
+// out its parent's orders, and answers with the results.
+import { createContender, type Kind, type RunningContender, type StoreUsage } from "./contenders.ts";
 import { type Driven, drive } from "./drive.ts";
 import { type Saturated, type Saturation, saturate } from "./saturate.ts";
 import { drawSubjects, policiesFor, type WhaleWay, whaleNumber } from "./workload.ts";
@@ -12,28 +12,28 @@ export type Order =
       readonly url: string;
       readonly prefix: string;
       readonly way: WhaleWay;
-      /** Of all limits, and of each for its burst. */
+      /** The share of all limits, and of each limit for its burst. */
       readonly share: number;
       readonly burstShare: number;
-      /** Whose requests these are: others have other seeds. */
+      /** The seed of this node's requests; other nodes have other seeds. */
       readonly seed: number;
-      /** How many are drawn before they come again: a power of 2. */
+      /** How many requests are drawn before they repeat: a power of 2. */
       readonly draws: number;
     }
   | { readonly order: "drive"; readonly forMs: number; readonly mostPerSecond: number; readonly inFlight: number }
-  | { readonly order: "tell" }
+  | { readonly order: "report" }
   | ({ readonly order: "saturate" } & Saturation)
   | { readonly order: "close" };
 
-/** What a node has done so far. */
-export interface NodeFigures extends StoreFigures {
+/** A node's work so far. */
+export interface NodeUsage extends StoreUsage {
   readonly whaleDecisions: number;
 }
 
 /** An answer, or why there is none. */
 export type Reply =
   | { readonly kind: "driven"; readonly driven: Driven }
-  | { readonly kind: "figures"; readonly figures: NodeFigures }
+  | { readonly kind: "usage"; readonly usage: NodeUsage }
   | { readonly kind: "saturated"; readonly saturated: Saturated }
   | { readonly kind: "done" }
   | { readonly kind: "failed"; readonly message: string };
@@ -52,7 +52,7 @@ async function carryOut(order: Order): Promise<Reply> {
     whaleDecisions = 0;
     return { kind: "done" };
   }
-  if (contender === undefined) throw new Error("a node is opened first");
+  if (contender === undefined) throw new Error("the node must be opened first");
   switch (order.order) {
     case "drive": {
       const driven = await drive(contender, { ...order, numbers, from });
@@ -60,8 +60,8 @@ async function carryOut(order: Order): Promise<Reply> {
       from += driven.decisions;
       return { kind: "driven", driven };
     }
-    case "tell":
-      return { kind: "figures", figures: { ...contender.figures(), whaleDecisions } };
+    case "report":
+      return { kind: "usage", usage: { ...contender.usage(), whaleDecisions } };
     case "saturate":
       return { kind: "saturated", saturated: await saturate(contender, order) };
     case "close":

@@ -1,19 +1,19 @@
 import type { Contender } from "./drive.ts";
 import type { Admissions } from "./judge-admissions.ts";
 
-/** For so long, so many times what the limits allow is asked for, on all nodes together. */
+/** A phase of this length in which all nodes together request this multiple of the limits. */
 export interface Phase {
   readonly forMs: number;
   readonly demand: number;
 }
 
 export interface Saturation {
-  /** When it begins, by the clock of `nowUs`. */
+  /** The start, by the clock of `nowUs`. */
   readonly startUs: number;
   readonly phases: readonly Phase[];
   /** The share of this node. */
   readonly share: number;
-  /** Whom is asked for, by number, with what their limits allow per second. */
+  /** The subjects, by number, with their limits per second. */
   readonly subjects: readonly { readonly number: number; readonly perSecond: number }[];
 }
 
@@ -28,10 +28,10 @@ export function nowUs(): number {
   return Number(process.hrtime.bigint()) / 1000;
 }
 
-/** So many checks wait at most; what comes then is not asked for. */
+/** The largest number of undecided checks; further ones are skipped. */
 const mostWaiting = 2000;
 
-/** Asks for more, and at times less, than the limits allow, whatever the answers, and notes what was admitted. */
+/** Requests more, and at times less, than the limits allow, whatever the answers, and records the admissions. */
 export async function saturate(contender: Contender, saturation: Saturation): Promise<Saturated> {
   const { startUs, phases, share, subjects } = saturation;
   const logs = subjects.map(() => ({ askedUs: [] as number[], answeredUs: [] as number[] }));
@@ -48,8 +48,8 @@ export async function saturate(contender: Contender, saturation: Saturation): Pr
     contender.ask(subjects[at]!.number).then(
       (answer) => {
         waiting -= 1;
-        const verdict = contender.verdictOf(answer);
-        if (verdict === "undecided") failure ??= new Error("the counters could not be asked");
+        const verdict = contender.judge(answer);
+        if (verdict === "undecided") failure ??= new Error("the counters were unavailable");
         if (verdict !== "allowed") return;
         askedUs.push(startedUs);
         answeredUs.push(nowUs());
@@ -86,7 +86,7 @@ export async function saturate(contender: Contender, saturation: Saturation): Pr
   };
 }
 
-/** The first phase also before it begins. */
+/** The current phase; before the start, the first. */
 function phaseAt(phases: readonly Phase[], sinceMs: number): Phase | undefined {
   let endMs = 0;
   for (const phase of phases) {

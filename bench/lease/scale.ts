@@ -16,17 +16,17 @@ export interface ScaleOptions {
   readonly phases: readonly Phase[];
 }
 
-/** How one counter fared while more than its limit was asked for. */
+/** The result of one counter while more than its limit was requested. */
 export interface CounterVerdict {
   readonly number: number;
-  /** The policy's word for by how much the limit may be exceeded, and by how much it was in the worst interval; 0 where it was not. */
+  /** The policy's stated bound for exceeding the limit, and the actual excess in the worst interval; 0 if there was none. */
   readonly stated: number;
   readonly worstSeen: number;
-  /** Of what the limit allows in the long flood, how much was admitted. */
+  /** The admitted share of the limit in the long flood. */
   readonly admittedShare: number;
 }
 
-/** What so many nodes came to, with leases or without. */
+/** The result for a number of nodes, with leases or without. */
 export interface Scaled {
   readonly kind: Kind;
   readonly nodes: number;
@@ -38,7 +38,7 @@ export interface Scaled {
 }
 
 /**
- * A fiftieth of the limits, so that two cores can ask for more than they allow, and a burst of a fifth of a second, so that
+ * A fiftieth of the limits, so that two cores can request more than they allow, and a burst of a fifth of a second, so that
  * counters run full in the calm between floods.
  */
 const saturatedShare = 1 / 50;
@@ -48,13 +48,13 @@ const saturatedSubjects = [whaleNumber, 0, 1, 2, 3, 4].map((number) => ({
   perSecond: (number === whaleNumber ? limits.whale : limits.subject) * saturatedShare,
 }));
 
-/** All nodes together ask for no more: of the whale half of it, of the first subject a 24th, which is less than their limits. */
+/** The rate of all nodes together: half of it for the whale, a 24th for the first subject, which is below their limits. */
 export const mostPerSecond = 1_400_000;
 
-/** The second phase, in which admissions are compared with what the limit allows. */
+/** The second phase, in which admissions are compared with the limit. */
 const floodAt = 1;
 
-/** A moment for orders to arrive before the first phase begins. */
+/** The time for orders to arrive before the first phase begins. */
 const soonUs = 100_000;
 
 /** Measures each number of nodes over one server, with leases and without. */
@@ -94,8 +94,8 @@ async function measureOne(
     return Promise.all(nodes.map(async (node) => (await node.order(driving, "driven")).driven));
   };
   const callsOfAll = async (): Promise<number> => {
-    const replies = await Promise.all(nodes.map((node) => node.order({ order: "tell" }, "figures")));
-    return replies.reduce((sum, { figures }) => sum + figures.calls, 0);
+    const replies = await Promise.all(nodes.map((node) => node.order({ order: "report" }, "usage")));
+    return replies.reduce((sum, { usage }) => sum + usage.calls, 0);
   };
   await driveAll(leadMs);
   const callsBefore = await callsOfAll();
@@ -116,12 +116,12 @@ async function measureOne(
   const flood = { startUs: floodStartUs, endUs: floodStartUs + phases[floodAt]!.forMs * 1000 };
   const counters = saturatedSubjects.map(({ number, perSecond }, at) => {
     const admissions = joinAdmissions(saturated.map((one) => one.admissions[at]!));
-    return verdictOf(number, perSecond, admissions, flood);
+    return judgeCounter(number, perSecond, admissions, flood);
   });
-  return { kind, nodes: nodes.length, ...sumsOf(driven, calls, serverUs), counters };
+  return { kind, nodes: nodes.length, ...sumUp(driven, calls, serverUs), counters };
 }
 
-function sumsOf(
+function sumUp(
   driven: readonly Driven[],
   calls: number,
   serverUs: number,
@@ -136,7 +136,7 @@ function sumsOf(
   };
 }
 
-function verdictOf(
+function judgeCounter(
   number: number,
   perSecond: number,
   admissions: Admissions,

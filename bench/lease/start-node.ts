@@ -2,22 +2,22 @@ import { fork } from "node:child_process";
 import path from "node:path";
 import type { Order, Reply } from "./node.ts";
 
-/** A node in a process of its own. */
+/** A node in a separate process. */
 export interface BenchNode {
-  /** Rejects where it fails. One order at a time. */
+  /** Rejects if it fails. One order at a time. */
   order<Kind extends Reply["kind"]>(order: Order, answeredBy: Kind): Promise<Extract<Reply, { kind: Kind }>>;
   stop(): void;
 }
 
 export async function startNode(): Promise<BenchNode> {
   const child = fork(path.join(import.meta.dirname, "node.ts"), [], {
-    // Logs travel as they are.
+    // Advanced serialization, so that typed arrays travel as binary.
     serialization: "advanced",
     execArgv: ["-C", "source"],
   });
   const nextReply = (): Promise<Reply> =>
     new Promise((resolve, reject) => {
-      const onExit = (code: number | null): void => reject(new Error(`a node ended with ${code}`));
+      const onExit = (code: number | null): void => reject(new Error(`a node exited with ${code}`));
       child.once("exit", onExit);
       child.once("message", (reply) => {
         child.off("exit", onExit);

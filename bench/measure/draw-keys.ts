@@ -9,7 +9,7 @@ export function createRandom(seed: number): () => number {
   };
 }
 
-/** Draws keys 0 … `keys` − 1, of which key k comes 1/(k+1) as often as the first: Zipf's law with exponent 1. */
+/** Draws keys 0 … `keys` − 1, of which key k occurs 1/(k+1) as often as the first: Zipf's law with exponent 1. */
 export function createZipf(keys: number, random: () => number): () => number {
   const upTo = new Float64Array(keys);
   let sum = 0;
@@ -20,7 +20,7 @@ export function createZipf(keys: number, random: () => number): () => number {
   return () => findPlace(upTo, random() * sum);
 }
 
-/** Keys 0 … `keys` − 1, each once, in no order. */
+/** Keys 0 … `keys` − 1, each once, in random order. */
 export function shuffledKeys(keys: number, random: () => number): Int32Array {
   const shuffled = keysInOrder(keys);
   for (let i = keys - 1; i > 0; i--) {
@@ -34,7 +34,7 @@ export function keysInOrder(keys: number): Int32Array {
   return Int32Array.from({ length: keys }, (_, k) => k);
 }
 
-/** The first place whose value is above. */
+/** The first index with a larger value. */
 function findPlace(upTo: Float64Array, value: number): number {
   let low = 0;
   let high = upTo.length - 1;

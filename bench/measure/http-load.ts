@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 
-/** Connections that are kept, over which requests are sent one after the other on each. */
+/** Persistent connections, each of which sends one request after the other. */
 export class HttpLoad {
   readonly #sockets: readonly Socket[];
 

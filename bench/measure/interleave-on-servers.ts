@@ -1,36 +1,36 @@
 import { median } from "./interleave.ts";
 
-/** Something that is asked for checks and answers later, such as counters on a server. */
+/** Makes checks that are answered later, such as on counters on a server. */
 export interface Asker {
   readonly name: string;
-  /** Asks, one after the other, for the checks that `work` hands out, until it has no more. */
+  /** Makes the checks that `work` yields, one after the other, until there are no more. */
   loop(work: Work): Promise<void>;
 }
 
-/** Numbers of checks to be asked for, shared by all loops that are under way. */
+/** The numbers of checks to make, shared by all running loops. */
 export interface Work {
   next: number;
   more: boolean;
   readonly last: number;
 }
 
-/** A server whose processor time is counted. */
+/** A server whose CPU time is measured. */
 export interface MeteredServer {
   command(...args: readonly string[]): Promise<unknown>;
 }
 
-/** What one round came to. */
+/** The result of one round. */
 export interface ServerRound {
   readonly checks: number;
   readonly wallMs: number;
-  /** Processor time of this process, all threads, and of all servers together. */
+  /** CPU time of this process, all threads, and of all servers together. */
   readonly nodeUs: number;
   readonly serverUs: number;
 }
 
 export type ServerRounds = ReadonlyMap<string, readonly ServerRound[]>;
 
-/** An asker by a function; `expected` tells the answers that are being measured from others, which end the run. */
+/** An asker from a function; an answer that is not `expected` ends the run. */
 export function createAsker<Answer>(
   name: string,
   ask: (number: number) => Promise<Answer>,
@@ -43,20 +43,20 @@ export function createAsker<Answer>(
         const number = work.next++;
         const answer = await ask(number);
         if (!expected(answer, number))
-          throw new Error(`${name} answered check ${number} as it should not: ${JSON.stringify(answer)}`);
+          throw new Error(`${name} gave check ${number} an unexpected answer: ${JSON.stringify(answer)}`);
       }
     },
   };
 }
 
-/** Asks for the checks from one number to another, so many at a time. */
+/** Makes the checks from one number to another, several at a time. */
 export async function askThrough(asker: Asker, from: number, to: number, inFlight: number): Promise<void> {
   await runLoops(asker, { next: from, more: true, last: to }, inFlight);
 }
 
 /**
- * Measures askers in turns, many short rounds of equal length each, so that whatever else the machine does falls on all
- * of them alike. Checks are numbered on from `from` through all rounds. The first rounds warm up and are not counted.
+ * Measures askers in turns, many short rounds of equal length each, so that other load on the machine affects all of them
+ * equally. Checks are numbered from `from` through all rounds. The first rounds warm up and are not counted.
  */
 export async function interleaveOnServers(
   askers: readonly Asker[],
@@ -99,7 +99,7 @@ async function runLoops(asker: Asker, work: Work, inFlight: number): Promise<voi
   }
 }
 
-/** Processor time that servers have used since they started, in the kernel and outside, as each of them tells. */
+/** CPU time that servers have used since they started, system and user, as each of them reports it. */
 export async function serversCpuUs(servers: readonly MeteredServer[]): Promise<number> {
   const infos = await Promise.all(servers.map((server) => server.command("INFO", "cpu")));
   let seconds = 0;
@@ -114,11 +114,11 @@ export const nodeUsPerCheck = ({ checks, nodeUs }: ServerRound): number => nodeU
 export const serverUsPerCheck = ({ checks, serverUs }: ServerRound): number => serverUs / checks;
 
 /** The median over rounds. */
-export function medianOf(rounds: ServerRounds, name: string, quantity: (round: ServerRound) => number): number {
+export function findMedian(rounds: ServerRounds, name: string, quantity: (round: ServerRound) => number): number {
   return median(rounds.get(name)!.map(quantity));
 }
 
-/** How many times another's quantity: the median of the ratios of their rounds. */
+/** The ratio to another's quantity: the median of the ratios of their rounds. */
 export function medianRatio(
   rounds: ServerRounds,
   name: string,

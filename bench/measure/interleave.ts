@@ -8,8 +8,8 @@ export interface Contestant {
 export type Rounds = ReadonlyMap<string, readonly number[]>;
 
 /**
- * Measures contestants in turns, many short rounds each, so that whatever else the machine does falls on all of them
- * alike. The first rounds warm up and are not counted.
+ * Measures contestants in turns, many short rounds each, so that other load on the machine affects all of them equally.
+ * The first rounds warm up and are not counted.
  */
 export async function interleave(
   contestants: readonly Contestant[],

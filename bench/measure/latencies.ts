@@ -1,7 +1,7 @@
-/** Milliseconds from asking to the answer, as many as were asked. */
+/** Milliseconds from each check to its answer. */
 export type Latencies = readonly number[];
 
-/** So many callers, each of whom asks again as soon as it is answered. */
+/** A fixed number of callers, each of which asks again as soon as it is answered. */
 export async function closedLoop(
   ask: (number: number) => Promise<unknown>,
   { from, inFlight, forMs }: { from: number; inFlight: number; forMs: number },
@@ -22,8 +22,8 @@ export async function closedLoop(
 }
 
 /**
- * Callers who come at random, so many per second, whether or not others still wait. Latency counts from the moment at
- * which a caller was due, so that whatever holds this process up counts as well.
+ * Callers that arrive at random, at a given rate, whether or not others still wait. Latency counts from the moment a caller
+ * was due, so that delays of this process count as well.
  */
 export async function openLoop(
   ask: (number: number) => Promise<unknown>,

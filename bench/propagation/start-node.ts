@@ -3,10 +3,10 @@ import path from "node:path";
 
 const main = path.join(import.meta.dirname, "..", "..", "packages", "server", "src", "main.ts");
 
-/** A server in a process of its own, with a policy store. */
+/** A server in a separate process, with a policy store. */
 export interface BenchNode {
   readonly http: string;
-  /** `grpc://127.0.0.1:34567`; undefined where it is off, as usual. */
+  /** `grpc://127.0.0.1:34567`; undefined if it is off, the default. */
   readonly grpc: string | undefined;
   readonly admin: string;
   readonly pid: number;
@@ -33,7 +33,7 @@ export async function startNode(env: Readonly<Record<string, string>>): Promise<
   const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
   let log = "";
   const listening = await new Promise<Listening>((resolve, reject) => {
-    child.once("close", (code) => reject(new Error(`a node ended with ${code}:\n${log}`)));
+    child.once("close", (code) => reject(new Error(`a node exited with ${code}:\n${log}`)));
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
       log = (log + text).slice(-100_000);
       const line = log.split("\n").find((one) => one.includes('"message":"listening"') && one.endsWith("}"));

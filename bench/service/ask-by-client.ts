@@ -4,7 +4,7 @@ import { CheckRequest, Decision } from "@sluice/protocol";
 import type { Load } from "./load-tools.ts";
 
 const concurrency = 64;
-const dimensionsOf = (i: number): Record<string, string> => ({
+const createDimensions = (i: number): Record<string, string> => ({
   tenant: `t${i % 7}`,
   user: `user-${i % 1000}`,
   endpoint: "/v1/orders",
@@ -15,7 +15,7 @@ interface Asked {
   readonly load: Load;
 }
 
-/** So many at a time until all are asked; the first denial, or answer without counters, ends it. */
+/** A fixed number at a time until all are done; the first denial, or answer without counters, ends it. */
 async function askAll(count: number, ask: (i: number) => Promise<boolean>): Promise<Asked> {
   let next = 0;
   const started = performance.now();
@@ -27,12 +27,12 @@ async function askAll(count: number, ask: (i: number) => Promise<boolean>): Prom
   return { checks: count, load: { perSecond: count / ((performance.now() - started) / 1000) } };
 }
 
-/** By the remote client, which lets checks of one tick travel together. */
+/** With the remote client, which sends the checks of one tick together. */
 export async function askTogether(port: number, count: number): Promise<Asked> {
   const limiter = connect(`grpc://127.0.0.1:${port}`, { whenUnavailable: "closed", deadlineMs: 10_000 });
   try {
     return await askAll(count, async (i) => {
-      const { allowed, degraded } = await limiter.check({ dimensions: dimensionsOf(i) });
+      const { allowed, degraded } = await limiter.check({ dimensions: createDimensions(i) });
       return allowed && degraded === undefined;
     });
   } finally {
@@ -40,13 +40,13 @@ export async function askTogether(port: number, count: number): Promise<Asked> {
   }
 }
 
-/** By a call of its own for each. */
+/** With a separate call for each check. */
 export async function askOneByOne(port: number, count: number): Promise<Asked> {
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
   const serialize = (message: CheckRequest): Buffer => Buffer.from(CheckRequest.encode(message).finish());
   const ask = (i: number): Promise<boolean> =>
     new Promise((resolve, reject) => {
-      const request = CheckRequest.fromPartial({ dimensions: dimensionsOf(i) });
+      const request = CheckRequest.fromPartial({ dimensions: createDimensions(i) });
       client.makeUnaryRequest("/sluice.v1.RateLimiter/Check", serialize, Decision.decode, request, (error, answer) =>
         error === null ? resolve(answer?.allowed === true) : reject(error),
       );

@@ -3,7 +3,7 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** What a load tool saw: how many were answered well, how fast, how long each took. */
+/** The results of a load tool: how many requests succeeded, how fast, how long each took. */
 export interface Load {
   readonly perSecond: number;
   readonly p50Ms?: number;
@@ -23,7 +23,7 @@ export async function loadByH2load(url: string, bodyFile: string, size: LoadSize
   ]);
   const succeeded = Number(/(\d+) succeeded/.exec(stdout)?.[1]);
   const ok = Number(/status codes: (\d+) 2xx/.exec(stdout)?.[1]);
-  if (succeeded !== size.requests || ok !== size.requests) throw new Error(`h2load met failures:\n${stdout}`);
+  if (succeeded !== size.requests || ok !== size.requests) throw new Error(`h2load reported failures:\n${stdout}`);
   return { perSecond: Number(/finished in [^,]+, ([\d.]+) req\/s/.exec(stdout)?.[1]) };
 }
 
@@ -33,7 +33,7 @@ export interface LoadSize {
   readonly streams: number;
 }
 
-/** wrk, with a script that varies who asks. */
+/** wrk, with a script that varies the subject. */
 export async function loadByWrk(url: string, script: string, seconds: number, connections: number): Promise<Load> {
   const { stdout } = await run("wrk", [
     "--threads=1",
@@ -43,15 +43,15 @@ export async function loadByWrk(url: string, script: string, seconds: number, co
     `--script=${script}`,
     url,
   ]);
-  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk met failures:\n${stdout}`);
+  if (/Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk reported failures:\n${stdout}`);
   return {
     perSecond: Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1]),
-    p50Ms: millisecondsOf(/50%\s+([\d.]+)(us|ms|s)/.exec(stdout)),
-    p99Ms: millisecondsOf(/99%\s+([\d.]+)(us|ms|s)/.exec(stdout)),
+    p50Ms: readMilliseconds(/50%\s+([\d.]+)(us|ms|s)/.exec(stdout)),
+    p99Ms: readMilliseconds(/99%\s+([\d.]+)(us|ms|s)/.exec(stdout)),
   };
 }
 
-function millisecondsOf(found: RegExpExecArray | null): number {
+function readMilliseconds(found: RegExpExecArray | null): number {
   const unit = { us: 0.001, ms: 1, s: 1_000 }[found?.[2] ?? "ms"] ?? Number.NaN;
   return Number(found?.[1]) * unit;
 }
@@ -64,6 +64,6 @@ export async function loadByRedisBenchmark(port: number, requests: number, comma
   ]);
   const line = stdout.trimEnd().split("\n").at(-1) ?? "";
   const perSecond = Number(/"([\d.]+)"/.exec(line.replace(/^"[^"]*",/, ""))?.[1]);
-  if (!(perSecond > 0)) throw new Error(`redis-benchmark met failures:\n${stdout}`);
+  if (!(perSecond > 0)) throw new Error(`redis-benchmark reported failures:\n${stdout}`);
   return { perSecond };
 }

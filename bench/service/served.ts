@@ -1,5 +1,5 @@
-// One server in a process of its own, so that its processor time is its own: `node served.ts <name>`. Tells the parent where it
-// listens, and answers every message with the processor time it has used and the memory it holds, after a collection where that is asked for.
+// One server in a separate process, so that its CPU time can be measured: `node served.ts <name>`. Sends its ports to the parent, and
+// answers every message with the CPU time it has used and the memory it holds, after a garbage collection if requested.
 import type { AddressInfo } from "node:net";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { CheckRequest } from "@sluice/protocol";
@@ -21,8 +21,8 @@ export interface Used {
 const silent = { debug() {}, info() {}, warn() {}, error() {} };
 
 /**
- * Sluice as it is served, with the example of a limit that nobody reaches. Its own bound is lifted: it is what is measured. Counters on a
- * server are asked about every check.
+ * Sluice as users serve it, with a limit that is never reached. Its bound on the check rate is lifted, because the rate is measured.
+ * Counters on a server decide every check.
  */
 async function serveSluice(policies: string, redis: string | undefined): Promise<Ports> {
   const reading = parseSettings({
@@ -35,11 +35,11 @@ async function serveSluice(policies: string, redis: string | undefined): Promise
   });
   if (reading.kind === "problems") throw new Error(JSON.stringify(reading.problems));
   const { addresses } = await startDaemon({ settings: reading.settings, log: silent });
-  const portOf = ([url = ""]: readonly string[]): number => Number(url.slice(url.lastIndexOf(":") + 1));
-  return { http: portOf(addresses.http), grpc: portOf(addresses.grpc), resp: portOf(addresses.resp) };
+  const findPort = ([url = ""]: readonly string[]): number => Number(url.slice(url.lastIndexOf(":") + 1));
+  return { http: findPort(addresses.http), grpc: findPort(addresses.grpc), resp: findPort(addresses.resp) };
 }
 
-/** What gRPC itself costs: a call that is read and answered with what it asked. */
+/** The cost of gRPC itself: a call that is decoded and echoed. */
 async function serveGrpcEcho(): Promise<Ports> {
   const server = new Server();
   server.addService(
@@ -67,7 +67,7 @@ async function serveGrpcEcho(): Promise<Ports> {
   return { grpc };
 }
 
-/** What HTTP and JSON cost. */
+/** The cost of HTTP and JSON. */
 async function serveFastifyEcho(): Promise<Ports> {
   const app = fastify({ keepAliveTimeout: 600_000 });
   app.post("/v1/check", (request, reply) => reply.send(request.body));
@@ -81,7 +81,7 @@ const serve = {
   "grpc-js echo": serveGrpcEcho,
   "fastify echo": serveFastifyEcho,
 }[name ?? ""];
-if (serve === undefined) throw new Error(`there is no server ${name}`);
+if (serve === undefined) throw new Error(`unknown server ${name}`);
 process.on("message", ({ afterCollection }: { afterCollection: boolean }) => {
   if (afterCollection) globalThis.gc?.();
   const { user, system } = process.cpuUsage();

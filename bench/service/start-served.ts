@@ -2,10 +2,10 @@ import { type ChildProcess, fork } from "node:child_process";
 import path from "node:path";
 import type { Ports, Used } from "./served.ts";
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export interface Served {
   readonly ports: Ports;
-  /** What it has used; `afterCollection` for memory that is really in use. */
+  /** Its CPU time and memory; `afterCollection` for memory that is really in use. */
   used(afterCollection?: boolean): Promise<Used>;
   stop(): void;
 }
@@ -22,7 +22,7 @@ export async function startServed(name: string, ...args: readonly string[]): Pro
 
 function ask<Answer>(child: ChildProcess, message?: object): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const onExit = (): void => reject(new Error("a server ended"));
+    const onExit = (): void => reject(new Error("a server exited"));
     child.once("exit", onExit);
     child.once("message", (answer) => {
       child.off("exit", onExit);

@@ -1,4 +1,4 @@
-/** A script for wrk that posts a body in which `%d` is who asks, one of so many after the other. */
+/** A script for wrk that posts a body in which `%d` is the subject, cycling through `subjects`. */
 export function wrkScript(body: string, subjects: number = 1_000): string {
   const written = body.includes("%d") ? `string.format('${body}', n % ${subjects})` : `'${body}'`;
   return `wrk.method = "POST"
