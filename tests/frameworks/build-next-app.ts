@@ -25,7 +25,7 @@ export async function buildNextApp(): Promise<BuiltApp> {
       path.join(folder, "package.json"),
       JSON.stringify({ name: "next-app", private: true, type: "module" }),
     );
-    // What is installed is linked to, and lies outside of the app.
+    // Installed packages are linked, and lie outside the app.
     const config = { turbopack: { root: path.parse(folder).root } };
     writeFileSync(path.join(folder, "next.config.mjs"), `export default ${JSON.stringify(config)};\n`);
     for (const name of ["next", "react", "react-dom", "yaml"]) {

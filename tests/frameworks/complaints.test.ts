@@ -11,9 +11,9 @@ import { Redis } from "ioredis";
 import { RateLimiterRedis as TheirRateLimiterRedis } from "rate-limiter-flexible";
 import { type CounterStore, type Decision, ManualClock, MemoryCounters } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { ask, statusesOf } from "./http-exchange.ts";
+import { ask, readStatuses } from "./http-exchange.ts";
 
-/** So long that no test sees a window end by itself. */
+/** So long that no window ends during a test. */
 const longMs = 20 * 24 * 60 * 60 * 1000;
 const long = longMs / 1000;
 
@@ -48,7 +48,7 @@ async function statuses(url: string, times: number): Promise<number[]> {
   return seen;
 }
 
-/** One way to hit a key, as the three stores are hit by their libraries: true where it passed. */
+/** One way to hit a key, as the three libraries hit their stores: true if it passed. */
 interface Hitting {
   readonly name: string;
   hit(key: string): Promise<boolean>;
@@ -108,7 +108,7 @@ describe("complaints about addresses, none of which is true here", () => {
   it("an IPv6 client rotates through the addresses of its /64", async () => {
     const url = await limited("2/d", { trustedProxies: ["127.0.0.1"] });
     const rotating = [1, 2, 3, 4].map((i) => ask(url, from(`2001:db8:0:7:${i}:${i}::${i}`)));
-    expect((await statusesOf(rotating)).sort()).toEqual([200, 200, 429, 429]);
+    expect((await readStatuses(rotating)).sort()).toEqual([200, 200, 429, 429]);
     expect((await ask(url, from("2001:db8:0:8::1"))).status).toBe(200);
   });
 
@@ -117,18 +117,18 @@ describe("complaints about addresses, none of which is true here", () => {
     ["NAT64", (last: number) => `64:ff9b::192.0.2.${last}`],
   ])("%s addresses collapse into one", async (_kind, address) => {
     const url = await limited("1/d", { trustedProxies: ["127.0.0.1"] });
-    expect(await statusesOf([1, 2, 3].map((last) => ask(url, from(address(last)))))).toEqual([200, 200, 200]);
+    expect(await readStatuses([1, 2, 3].map((last) => ask(url, from(address(last)))))).toEqual([200, 200, 200]);
     // And each of them is the client that it is without IPv6 around it.
-    expect(await statusesOf([1, 2, 3].map((last) => ask(url, from(`192.0.2.${last}`))))).toEqual([429, 429, 429]);
+    expect(await readStatuses([1, 2, 3].map((last) => ask(url, from(`192.0.2.${last}`))))).toEqual([429, 429, 429]);
   });
 
-  it("X-Forwarded-For is believed from anybody", async () => {
+  it("X-Forwarded-For is trusted from any client", async () => {
     const url = await limited("1/d");
     const lying = [1, 2, 3].map((i) => ask(url, from(`198.51.100.${i}`)));
-    expect((await statusesOf(lying)).sort()).toEqual([200, 429, 429]);
-    const elsewhere = await limited("1/d", { trustedProxies: ["10.0.0.0/8"] });
-    const stillLying = [1, 2, 3].map((i) => ask(elsewhere, from(`198.51.100.${i}`)));
-    expect((await statusesOf(stillLying)).sort()).toEqual([200, 429, 429]);
+    expect((await readStatuses(lying)).sort()).toEqual([200, 429, 429]);
+    const behindOthers = await limited("1/d", { trustedProxies: ["10.0.0.0/8"] });
+    const stillLying = [1, 2, 3].map((i) => ask(behindOthers, from(`198.51.100.${i}`)));
+    expect((await readStatuses(stillLying)).sort()).toEqual([200, 429, 429]);
   });
 });
 
@@ -139,7 +139,7 @@ describe("complaints about windows and memory, none of which is true here", () =
     const hitting = makers.map((make) => make({ counters, prefix: "many", windowMs: longMs, limit: 5 }));
     const before = timers();
     for (let i = 0; i < 3000; i++) for (const { hit } of hitting) await hit(`key ${i}`);
-    // The test runner has a few of its own.
+    // The test runner has a few itself.
     expect(timers()).toBeLessThan(before + 100);
     expect(counters.stats.counters).toBeLessThanOrEqual(1000);
   });
@@ -151,12 +151,12 @@ describe("complaints about windows and memory, none of which is true here", () =
         const hitting = make({ counters: new MemoryCounters({ clock }), prefix: "short", windowMs, limit: 1 });
         // To the beginning of a window.
         clock.advance(windowMs - (clock.epochMs() % windowMs));
-        const told: boolean[] = [];
+        const passed: boolean[] = [];
         for (const afterMs of [0, windowMs - 1, 1, windowMs - 1, 1]) {
           clock.advance(afterMs);
-          told.push(await hitting.hit("a"));
+          passed.push(await hitting.hit("a"));
         }
-        expect([hitting.name, ...told]).toEqual([hitting.name, true, false, true, false, true]);
+        expect([hitting.name, ...passed]).toEqual([hitting.name, true, false, true, false, true]);
       }
     }
   });
@@ -212,12 +212,12 @@ describe("complaints about Redis, none of which is true here", () => {
     }
     expect(seen).toEqual([200, 200, 200, 200, 429, 429]);
     for (const { name, hit } of hitting) {
-      const told: boolean[] = [];
+      const passed: boolean[] = [];
       for (let i = 0; i < 6; i++) {
         await client.script("FLUSH");
-        told.push(await hit("a"));
+        passed.push(await hit("a"));
       }
-      expect([name, ...told]).toEqual([name, true, true, true, true, false, false]);
+      expect([name, ...passed]).toEqual([name, true, true, true, true, false, false]);
     }
   });
 
@@ -263,7 +263,7 @@ describe("complaints about Redis, none of which is true here", () => {
       for (let i = 0; i < 3; i++) await ask(url);
       for (const { resetAtMs = 0, resetAfterMs = 0 } of decisions) {
         expect(resetAfterMs).toBeLessThanOrEqual(windowMs);
-        // Windows end at multiples of their length, by the server's clock; told in whole milliseconds.
+        // Windows end at multiples of their length, by the server's clock, and are reported in whole milliseconds.
         expect([0, 1]).toContain(resetAtMs % windowMs);
       }
     }
@@ -271,7 +271,7 @@ describe("complaints about Redis, none of which is true here", () => {
 
   it("denied requests are charged", async () => {
     const counters = await open();
-    // rate-limiter-flexible counts what it refuses, and apps go by that count.
+    // rate-limiter-flexible counts refused requests, and apps rely on that count.
     for (const make of [hittingExpress, hittingFastify]) {
       const shape = { counters, prefix: "denied", windowMs: longMs };
       const strict = make({ ...shape, limit: 2 });
@@ -351,7 +351,7 @@ describe("complaints about Redis, none of which is true here", () => {
     ]);
   });
 
-  it("without anybody who listens, a timeout is a warning of the process", async () => {
+  it("without a listener, a timeout is a process warning", async () => {
     const proxy = await proxied();
     const counters = await open(proxy.url, 200);
     const warned: string[] = [];
@@ -395,11 +395,11 @@ describe("complaints about Redis, none of which is true here", () => {
 
   it("two limiters share a key space unseen", async () => {
     const counters = await open();
-    // Which one it is has to be said.
+    // A name or prefix is required.
     expect(() => limitExpress("1/d", { counters })).toThrow(/^name must be given/);
     expect(() => new ExpressStore({ counters })).toThrow(/^prefix is required/);
     expect(() => new FastifyStore({}, { counters })).toThrow(/^prefix is required/);
-    // The same prefix in different families, and different ones in each, are all different.
+    // Equal prefixes of different libraries are separate, and so are different prefixes of each.
     for (const prefix of ["login", "login:", "log", "логин"]) {
       for (const make of makers) {
         const hitting = make({ counters, prefix, windowMs: longMs, limit: 2 });

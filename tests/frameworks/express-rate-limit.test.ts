@@ -7,12 +7,12 @@ import express, { type RequestHandler } from "express";
 import * as theirs from "express-rate-limit";
 import { type Algorithm, type CounterStore, ManualClock, MemoryCounters } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it, vi } from "vitest";
-import { ask, statusesOf } from "./http-exchange.ts";
+import { ask, readStatuses } from "./http-exchange.ts";
 
 /** Its package.json cannot be read from outside. */
 const version = "ipKeyGenerator" in theirs ? 8 : 7;
 
-/** So long that no test sees a window end by itself. */
+/** So long that no window ends during a test. */
 const longMs = 20 * 24 * 60 * 60 * 1000;
 const soon = { timeout: 30_000, interval: 20 };
 
@@ -49,7 +49,7 @@ async function statuses(url: string, times: number): Promise<number[]> {
 
 /** By name, so that any key can be tried. */
 const byName: Partial<theirs.Options> = {
-  keyGenerator: (request) => request.header("x-name") ?? "nobody",
+  keyGenerator: (request) => request.header("x-name") ?? "anonymous",
   windowMs: longMs,
   validate: false,
 };
@@ -97,24 +97,24 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
       const limiter = theirs.rateLimit({ ...byName, store, limit: 2 });
       const url = await serve(limiter);
       expect(await statuses(url, 4)).toEqual([200, 200, 429, 429]);
-      expect(await limiter.getKey("nobody")).toMatchObject({ totalHits: 2, resetTime: expect.any(Date) });
-      expect(await limiter.getKey("somebody")).toBeUndefined();
-      expect(await store.increment("nobody")).toMatchObject({ totalHits: 5 });
-      await store.decrement("nobody");
+      expect(await limiter.getKey("anonymous")).toMatchObject({ totalHits: 2, resetTime: expect.any(Date) });
+      expect(await limiter.getKey("other")).toBeUndefined();
+      expect(await store.increment("anonymous")).toMatchObject({ totalHits: 5 });
+      await store.decrement("anonymous");
       expect(await statuses(url, 2)).toEqual([200, 429]);
-      expect(await store.increment("nobody")).toMatchObject({ totalHits: 4 });
-      await limiter.resetKey("nobody");
+      expect(await store.increment("anonymous")).toMatchObject({ totalHits: 4 });
+      await limiter.resetKey("anonymous");
       expect(await statuses(url, 3)).toEqual([200, 200, 429]);
     });
 
     it("gives back no more than there was", async () => {
       const store = open();
       const url = await serve(theirs.rateLimit({ ...byName, store, limit: 1 }));
-      for (let i = 0; i < 3; i++) await store.decrement("nobody");
+      for (let i = 0; i < 3; i++) await store.decrement("anonymous");
       expect(await statuses(url, 2)).toEqual([200, 429]);
     });
 
-    it("refuses everything where the limit is 0, and nothing where it is infinite", async () => {
+    it("refuses everything if the limit is 0, and nothing if it is infinite", async () => {
       const none = await serve(theirs.rateLimit({ ...byName, store: open(), limit: 0 }));
       expect(await statuses(none, 2)).toEqual([429, 429]);
       for (const limit of [Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER]) {
@@ -157,7 +157,7 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
       expect(await store.increment(forged)).toMatchObject({ totalHits: 1 });
     });
 
-    it("knows a limit that is a function before it counts, so that what it refuses is not charged", async () => {
+    it("evaluates a limit that is a function before it counts, so that refused hits are not charged", async () => {
       const store = open();
       const asked: string[] = [];
       const limiter = rateLimit({
@@ -171,17 +171,17 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
       const url = await serve(limiter);
       expect(await statuses(url, 4)).toEqual([200, 200, 429, 429]);
       expect(asked).toHaveLength(4);
-      // The key keeps what it has used, and has two left of its higher limit.
+      // The key keeps its usage, and has two left of its higher limit.
       expect((await ask(`${url}/?premium`)).headers["x-ratelimit-remaining"]).toBe("1");
       expect(await statuses(`${url}/?premium`, 2)).toEqual([200, 429]);
-      expect(await limiter.getKey("nobody")).toMatchObject({ totalHits: 4 });
+      expect(await limiter.getKey("anonymous")).toMatchObject({ totalHits: 4 });
     });
 
-    it("counts every hit for a limit that is a function, where rateLimit is theirs and does not tell it", async () => {
+    it("counts every hit for a limit that is a function, if rateLimit is the original, which does not pass it on", async () => {
       const limiter = theirs.rateLimit({ ...byName, store: open(), limit: () => 2 });
       const url = await serve(limiter);
       expect(await statuses(url, 4)).toEqual([200, 200, 429, 429]);
-      expect(await limiter.getKey("nobody")).toMatchObject({ totalHits: 4 });
+      expect(await limiter.getKey("anonymous")).toMatchObject({ totalHits: 4 });
     });
 
     it.each([
@@ -190,12 +190,12 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
     ])("takes failed requests back, and refused ones only once, by %s", async (_whose, make) => {
       const limiter = make({ ...byName, store: open(), limit: 2, skipFailedRequests: true });
       const url = await serve(limiter);
-      const used = async (): Promise<number> => (await limiter.getKey("nobody"))?.totalHits ?? 0;
+      const used = async (): Promise<number> => (await limiter.getKey("anonymous"))?.totalHits ?? 0;
       expect(await statuses(`${url}/status/500`, 2)).toEqual([500, 500]);
       await expect.poll(used, soon).toBe(0);
       expect(await statuses(url, 2)).toEqual([200, 200]);
       // Each of these is refused, and a refusal is a failure.
-      expect(await statusesOf(Array.from({ length: 10 }, () => ask(url)))).toEqual(Array(10).fill(429));
+      expect(await readStatuses(Array.from({ length: 10 }, () => ask(url)))).toEqual(Array(10).fill(429));
       await expect.poll(used, soon).toBe(2);
       expect(await statuses(url, 1)).toEqual([429]);
     });
@@ -203,7 +203,7 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
     it("takes successful requests back", async () => {
       const limiter = rateLimit({ ...byName, store: open(), limit: 2, skipSuccessfulRequests: true });
       const url = await serve(limiter);
-      const used = async (): Promise<number> => (await limiter.getKey("nobody"))?.totalHits ?? 0;
+      const used = async (): Promise<number> => (await limiter.getKey("anonymous"))?.totalHits ?? 0;
       for (let i = 0; i < 4; i++) {
         expect(await statuses(url, 1)).toEqual([200]);
         await expect.poll(used, soon).toBe(0);
@@ -212,10 +212,10 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
       expect(await used()).toBe(2);
     });
 
-    it("takes a request back whose client went away", async () => {
+    it("takes a request back whose client left", async () => {
       const limiter = rateLimit({ ...byName, store: open(), limit: 2, skipFailedRequests: true });
       const url = await serve(limiter);
-      const used = async (): Promise<number> => (await limiter.getKey("nobody"))?.totalHits ?? 0;
+      const used = async (): Promise<number> => (await limiter.getKey("anonymous"))?.totalHits ?? 0;
       const leaving = new AbortController();
       const left = fetch(`${url}/never`, { signal: leaving.signal }).catch(() => "left");
       await expect.poll(used, soon).toBe(1);
@@ -224,7 +224,7 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
       await expect.poll(used, soon).toBe(0);
     });
 
-    it("takes a request back whose client went away before it was counted", async () => {
+    it("takes a request back whose client left before it was counted", async () => {
       let counted = false;
       const limiter = rateLimit({
         ...byName,
@@ -232,11 +232,11 @@ function describeStore(name: string, counters: (clock: ManualClock) => CounterSt
         limit: 1,
         skipFailedRequests: true,
         keyGenerator: async (request, response) => {
-          if (request.url !== "/never") return "nobody";
+          if (request.url !== "/never") return "anonymous";
           leaving.abort();
           if (!response.closed) await new Promise((resolve) => response.once("close", resolve));
           counted = true;
-          return "nobody";
+          return "anonymous";
         },
       });
       const url = await serve(limiter);
@@ -281,7 +281,7 @@ describe(`express-rate-limit ${version}: time and memory`, () => {
     }
   });
 
-  it("forgets everybody in memory of its own, and cannot where counters are shared", async () => {
+  it("forgets all keys in its own memory, and cannot if counters are shared", async () => {
     const store = new SluiceStore();
     rateLimit({ ...byName, store, limit: 1 });
     await store.increment("a");
@@ -290,7 +290,7 @@ describe(`express-rate-limit ${version}: time and memory`, () => {
     expect(new SluiceStore({ counters: new MemoryCounters() }).resetAll).toBeUndefined();
   });
 
-  it("is told apart from other stores in the checks that express-rate-limit makes", async () => {
+  it("is distinguished from other stores in express-rate-limit's own checks", async () => {
     const errors: unknown[] = [];
     const logger = { error: (error: unknown) => errors.push(error), warn: () => {} };
     const common = { windowMs: longMs, limit: 5, logger } as Partial<theirs.Options>;
@@ -299,7 +299,7 @@ describe(`express-rate-limit ${version}: time and memory`, () => {
     expect(errors).toEqual([]);
   });
 
-  it("says what is wrong with how it was set up", () => {
+  it("reports mistakes in its setup", () => {
     const tenYearsMs = 3653 * 24 * 60 * 60 * 1000;
     expect(() => rateLimit({ ...byName, windowMs: tenYearsMs + 1 })).toThrow(/^windowMs must be at most 3653 days/);
     const shared = { local: false } as CounterStore;
@@ -327,7 +327,7 @@ describe(`express-rate-limit ${version}: on a real server`, () => {
       await serve(rateLimit({ ...byName, limit: 20, store: new SluiceStore({ counters: await open(), prefix }) })),
       await serve(rateLimit({ ...byName, limit: 20, store: new SluiceStore({ counters: await open(), prefix }) })),
     ];
-    const seen = await statusesOf(Array.from({ length: 50 }, (_, i) => ask(urls[i % 2]!)));
+    const seen = await readStatuses(Array.from({ length: 50 }, (_, i) => ask(urls[i % 2]!)));
     expect(seen.filter((status) => status === 200)).toHaveLength(20);
     expect(seen.filter((status) => status === 429)).toHaveLength(30);
   });
@@ -340,16 +340,16 @@ describe(`express-rate-limit ${version}: on a real server`, () => {
     const urls = [await serve(one), await serve(other)] as const;
     expect(await statuses(urls[0], 3)).toEqual([200, 200, 429]);
     expect(await statuses(urls[1], 3)).toEqual([200, 200, 429]);
-    const used = async (): Promise<number> => (await one.getKey("nobody"))?.totalHits ?? 0;
+    const used = async (): Promise<number> => (await one.getKey("anonymous"))?.totalHits ?? 0;
     await expect.poll(used, soon).toBe(2);
-    await one.resetKey("nobody");
+    await one.resetKey("anonymous");
     expect(await statuses(`${urls[0]}/status/500`, 1)).toEqual([500]);
     await expect.poll(used, soon).toBe(0);
     expect(await statuses(urls[0], 3)).toEqual([200, 200, 429]);
     expect(await statuses(urls[1], 1)).toEqual([429]);
   });
 
-  it("warns where two stores of a process count in the same counters", async () => {
+  it("warns if two stores of a process share counters", async () => {
     const warned: string[] = [];
     const listen = (warning: Error & { code?: string }): void => void warned.push(String(warning.code));
     process.on("warning", listen);
@@ -365,7 +365,7 @@ describe(`express-rate-limit ${version}: on a real server`, () => {
     await expect.poll(() => warned, soon).toEqual(["SLUICE_SHARED_COUNTERS"]);
   });
 
-  it("keeps passOnStoreError while its counters cannot be asked", async () => {
+  it("obeys passOnStoreError while its counters are unavailable", async () => {
     const gone = await startServer({ flavor: "valkey" });
     const counters = new RedisCounters({ servers: gone.url, deadlineMs: 200 });
     closing.push(() => counters.close());
@@ -380,7 +380,7 @@ describe(`express-rate-limit ${version}: on a real server`, () => {
       limit: () => 1,
       skipFailedRequests: true,
     });
-    // It logs what it passes over.
+    // It logs the errors that it ignores.
     closing.push(vi.spyOn(console, "error").mockImplementation(() => {}).mockRestore);
     const passing = await limited(true, { store: store("passing") });
     const closed = await limited(false, { store: store("closed", "closed") });
@@ -399,7 +399,7 @@ describe(`express-rate-limit ${version}: on a real server`, () => {
     }
   });
 
-  it("passes without its counters and says so, or answers 503 where told to fail closed", async () => {
+  it("passes without its counters and warns, or answers 503 if it fails closed", async () => {
     const gone = await startServer({ flavor: "valkey" });
     const counters = new RedisCounters({ servers: gone.url, deadlineMs: 200 });
     closing.push(() => counters.close());
@@ -432,7 +432,7 @@ describe(`express-rate-limit ${version}: on a real server`, () => {
     expect(await statuses(open, 3)).toEqual([200, 200, 200]);
     expect(await statuses(closed, 2)).toEqual([503, 503]);
     expect(await statuses(local, 2)).toEqual([200, 429]);
-    await limiter.resetKey("nobody");
+    await limiter.resetKey("anonymous");
     expect(reasons.length).toBeGreaterThanOrEqual(9);
   });
 });

@@ -110,7 +110,7 @@ describe.each(limiters)("%s, under fake timers", (_, create) => {
 });
 
 describe("a limit that outlives fake timers", () => {
-  it("goes on from where it was: time runs back nowhere, and nobody is locked out", () => {
+  it("continues from where it was: time never runs backwards, and no client is locked out", () => {
     const perUser = limit("1/m").by("user");
     const passes = (): boolean => perUser.checkSync("ada").allowed;
     vi.useFakeTimers();

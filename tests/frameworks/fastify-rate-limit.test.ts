@@ -15,7 +15,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vi
 
 const { version } = manifest;
 
-/** So long that no test sees a window end by itself. */
+/** So long that no window ends during a test. */
 const longMs = 20 * 24 * 60 * 60 * 1000;
 
 const closing: (() => unknown)[] = [];
@@ -27,7 +27,7 @@ type Routes = (app: FastifyInstance) => unknown;
 
 const byName: RateLimitPluginOptions = {
   timeWindow: longMs,
-  keyGenerator: (request) => String(request.headers["x-name"] ?? "nobody"),
+  keyGenerator: (request) => String(request.headers["x-name"] ?? "anonymous"),
 };
 
 async function serve(options: RateLimitPluginOptions, routes: Routes = () => {}): Promise<FastifyInstance> {
@@ -39,7 +39,7 @@ async function serve(options: RateLimitPluginOptions, routes: Routes = () => {})
   return app;
 }
 
-async function statuses(app: FastifyInstance, times: number, url = "/", name = "nobody"): Promise<number[]> {
+async function statuses(app: FastifyInstance, times: number, url = "/", name = "anonymous"): Promise<number[]> {
   const seen: number[] = [];
   for (let i = 0; i < times; i++) seen.push((await app.inject({ url, headers: { "x-name": name } })).statusCode);
   return seen;
@@ -91,7 +91,7 @@ describe(`@fastify/rate-limit ${version}: the import`, () => {
     expect(await statuses(await serve({ max: 9, store: Always }), 1)).toEqual([429]);
   });
 
-  it("works as a store of their own plugin", async () => {
+  it("works as a store of the original plugin", async () => {
     const app = Fastify();
     closing.push(() => app.close());
     await app.register(theirPlugin, { ...byName, max: 1, store: sluiceStore({}) });
@@ -106,7 +106,7 @@ describe.each([
 ] as const)(`@fastify/rate-limit ${version}: %s`, (_name, open) => {
   const place = (): Pick<RateLimitPluginOptions, "counters" | "nameSpace"> => ({ counters: open(), nameSpace: "test" });
 
-  it("does not charge what it refuses", async () => {
+  it("does not charge refused hits", async () => {
     let max = 2;
     const app = await serve({ ...place(), max: () => max });
     expect(await statuses(app, 5)).toEqual([200, 200, 429, 429, 429]);
@@ -115,7 +115,7 @@ describe.each([
     expect(await statuses(app, 1, "/", "another")).toEqual([200]);
   });
 
-  it("counts routes with limits of their own apart, and others together", async () => {
+  it("counts routes with their own limits separately, and others together", async () => {
     const app = await serve({ ...place(), max: 3 }, (routes) => {
       routes.get("/other", async () => "other");
       routes.get("/own", { config: { rateLimit: { max: 1 } } }, async () => "own");
@@ -138,7 +138,7 @@ describe.each([
     expect(await statuses(app, 3, "/b")).toEqual([200, 200, 429]);
   });
 
-  it("bans who is refused more often than allowed", async () => {
+  it("bans clients that are refused more often than allowed", async () => {
     const app = await serve({ ...place(), max: 1, ban: 2 });
     expect(await statuses(app, 5)).toEqual([200, 429, 429, 403, 403]);
     expect(await statuses(app, 2, "/", "another")).toEqual([200, 429]);
@@ -163,7 +163,7 @@ describe(`@fastify/rate-limit ${version}: the store`, () => {
     }
   });
 
-  it("tells how a key stands without taking anything", async () => {
+  it("reads a key's state without taking anything", async () => {
     const { store } = open();
     expect(await read(store, "a", 60_000, 2)).toEqual({ current: 0, ttl: 0 });
     for (const current of [1, 2, 3]) expect(await hit(store, "a", 60_000, 2)).toMatchObject({ current });
@@ -172,7 +172,7 @@ describe(`@fastify/rate-limit ${version}: the store`, () => {
     expect(standing.ttl).toBeGreaterThan(0);
   });
 
-  it("renews the window of who goes on, where continueExceeding says so, and of nobody else", async () => {
+  it("renews the window of a client that goes on, with continueExceeding, and no other window", async () => {
     const { store, clock } = open({ continueExceeding: true });
     const windowMs = 60_000;
     await hit(store, "a", windowMs, 1);
@@ -189,7 +189,7 @@ describe(`@fastify/rate-limit ${version}: the store`, () => {
     expect(await hit(plain, "a", windowMs, 1)).toMatchObject({ current: 1 });
   });
 
-  it("backs off exponentially where told so, up to 30 days", async () => {
+  it("backs off exponentially if configured, up to 30 days", async () => {
     const { store, clock } = open({ exponentialBackoff: true });
     await hit(store, "a", 60_000, 1);
     for (const times of [1, 2, 4, 8]) {
@@ -200,7 +200,7 @@ describe(`@fastify/rate-limit ${version}: the store`, () => {
     expect(await hit(store, "a", 60_000, 1)).toMatchObject({ current: 1 });
   });
 
-  it("says what is wrong with how it was set up", async () => {
+  it("reports mistakes in its setup", async () => {
     const shared = { local: false } as CounterStore;
     expect(() => new SluiceStore({}, { counters: shared })).toThrow(/^prefix is required/);
     const errors: unknown[] = [];
@@ -263,7 +263,7 @@ describe(`@fastify/rate-limit ${version}: on a real server`, () => {
     expect(await statuses(again, 2)).toEqual([200, 429]);
   });
 
-  it("keeps skipOnError while its counters cannot be asked, of the plugin, of routes and of limiters without one", async () => {
+  it("obeys skipOnError while its counters are unavailable, of the plugin, of routes and of limiters without one", async () => {
     const gone = await startServer({ flavor: "valkey" });
     const counters = new RedisCounters({ servers: gone.url, deadlineMs: 200 });
     closing.push(() => counters.close());
@@ -303,7 +303,7 @@ describe(`@fastify/rate-limit ${version}: on a real server`, () => {
     expect(await statuses(byClient, 1)).toEqual([500]);
   });
 
-  it("passes without its counters, or answers 503 where told to fail closed", async () => {
+  it("passes without its counters, or answers 503 if it fails closed", async () => {
     const gone = await startServer({ flavor: "valkey" });
     const counters = new RedisCounters({ servers: gone.url, deadlineMs: 200 });
     closing.push(() => counters.close());

@@ -78,7 +78,7 @@ describe("Fastify: where it applies", () => {
     expect((await ask(`${url}/free`)).headers["x-ratelimit-limit"]).toBeUndefined();
   });
 
-  it("decides at once where counters are in this process", async () => {
+  it("decides synchronously if counters are in this process", async () => {
     const app = fastify();
     const limited = limitRoute("9/h");
     const decidedAtOnce: boolean[] = [];
@@ -167,7 +167,7 @@ describe("Fastify: where it applies", () => {
     expect((await ask(`${url}/both`)).headers["x-ratelimit-remaining"]).toBe("49");
   });
 
-  it("says where it is written what is wrong with a route's own limits", async () => {
+  it("reports mistakes in a route's own limits where they are written", async () => {
     const app = fastify();
     await app.register(rateLimit("100/h", { counters: new MemoryCounters() }));
     expect(() => app.get("/a", config("ten"), hello)).toThrow(/config\.rateLimit of GET:\/a: .*windows/s);
@@ -191,7 +191,7 @@ describe("Fastify: where it applies", () => {
 });
 
 describe("Fastify: answers", () => {
-  it("have their header fields whoever answers: an error handler, a handler for what is not found, bad bodies", async () => {
+  it("have their header fields whatever answers: an error handler, the not-found handler, bad bodies", async () => {
     const app = fastify();
     await app.register(rateLimit("9/h"));
     app.setErrorHandler((_error, _request, reply) => reply.code(418).send("teapot"));
@@ -261,13 +261,13 @@ describe("Fastify: whose address", () => {
     expect((await ask(`${url}/hello`, forwarded("192.0.2.1"))).status).toBe(200);
     expect((await ask(`${url}/hello`, forwarded("192.0.2.2"))).status).toBe(200);
     expect((await ask(`${url}/hello`, forwarded("198.51.100.7, 192.0.2.1"))).status).toBe(429);
-    // Who is no proxy of ours is believed nothing.
+    // A peer that is not a trusted proxy is not trusted.
     const stranger = { from: "127.0.0.2" };
     expect((await ask(`${url}/hello`, { ...forwarded("192.0.2.3"), ...stranger })).status).toBe(200);
     expect((await ask(`${url}/hello`, { ...forwarded("192.0.2.4"), ...stranger })).status).toBe(429);
   });
 
-  it("is warned of where anybody may choose it", async () => {
+  it("causes a warning if any client may choose it", async () => {
     const codes = async (trustProxy: boolean | string): Promise<unknown[]> => {
       const seen: unknown[] = [];
       const listener = (warning: Error): void => void seen.push((warning as NodeJS.ErrnoException).code);

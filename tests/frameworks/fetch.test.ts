@@ -12,7 +12,7 @@ import { listenOnLoopback } from "./listen-on-loopback.ts";
 import { describeMiddleware } from "./middleware-contract.ts";
 import { thousandAtATime } from "./thousand-at-a-time.ts";
 
-/** What a runtime tells beside the request; here it is @hono/node-server. */
+/** What a runtime passes in addition to the request; here it is @hono/node-server. */
 interface Connection {
   readonly incoming: IncomingMessage;
 }
@@ -83,14 +83,14 @@ describe("fetch: set up", () => {
     expect(() => rateLimit("1/s", { peer: ip })).not.toThrow();
     expect(() => rateLimit(limit("1/s").by("user"))).not.toThrow();
     const byUser = { id: "a", limits: [{ by: ["user"], windows: ["1/s"] }], on_failure: "open" };
-    // What applies to some leaves others to the default policy, which counts by whoever asks.
+    // A policy for some requests leaves others to the default policy, which counts by subject.
     const some = { ...byUser, match: { endpoint: "/v1/**" } };
     expect(() => rateLimit({ policies: { policies: [some] } })).toThrow(/ip is required/);
     expect(() => rateLimit({ policies: { policies: [some], default: { unlimited: true } } })).not.toThrow();
     expect(() => rateLimit({ policies: { policies: [{ ...byUser, deny: { ip: ["192.0.2.0/24"] } }] } })).toThrow(/ip/);
   });
 
-  it("warns of it when asked, where it does not know the policies", async () => {
+  it("causes a warning at a check, if the policies are not known here", async () => {
     const codes: unknown[] = [];
     const listener = (warning: Error): void => void codes.push((warning as NodeJS.ErrnoException).code);
     process.on("warning", listener);
@@ -107,7 +107,7 @@ describe("fetch: set up", () => {
     process.off("warning", listener);
   });
 
-  it("imports nothing of Node's, so that it runs where there is none", () => {
+  it("imports no Node module, so that it runs without Node", () => {
     const root = new URL("../../packages/", import.meta.url);
     const seen = new Set<string>();
     const outside: string[] = [];
@@ -130,7 +130,7 @@ describe("fetch: set up", () => {
 });
 
 describe("fetch: answers", () => {
-  it("come at once where the handler's do and counters are in this process", async () => {
+  it("are synchronous if the handler is and counters are in this process", async () => {
     const limited = rateLimit("1/h", { ip })(() => new Response("hello"));
     expect(limited(get())).toBeInstanceOf(Response);
     const refused = limited(get());
@@ -138,7 +138,7 @@ describe("fetch: answers", () => {
     expect((await refused).status).toBe(429);
   });
 
-  it("are the handler's own where their header fields can be set, else copies", async () => {
+  it("are the handler's own if their header fields can be set, else copies", async () => {
     const own = new Response("hello");
     const fetched = await fetch("data:text/plain,hello");
     const redirected = Response.redirect("https://api.example/", 307);
@@ -169,7 +169,7 @@ describe("fetch: answers", () => {
     expect(charged).toEqual([204, 205, 304].map((status) => ({ status, bytes: 0 })));
   });
 
-  it("that begin a WebSocket, or are none at all, go through as they are", async () => {
+  it("that begin a WebSocket, or are undefined, pass unchanged", async () => {
     const charged: Sent[] = [];
     // No other runtime but theirs makes these: here is one whose fields cannot be set, nor be copied.
     const switching = Object.defineProperty(await fetch("data:,"), "status", { value: 101 });
@@ -212,7 +212,7 @@ describe("fetch: charging", () => {
   })(handle);
   afterEach(() => void charged.splice(0));
 
-  it("counts what is read, and reads no faster than is asked", async () => {
+  it("counts bytes as they are read, and does not read ahead", async () => {
     let pulls = 0;
     const streamed = rateLimit("9/h", { ip, charge: (_request, sent) => void charged.push(sent) })(
       () => new Response(thousandAtATime(3, { onPull: () => void pulls++ })),
@@ -229,7 +229,7 @@ describe("fetch: charging", () => {
     expect(charged).toEqual([{ status: 200, bytes: 3000 }]);
   });
 
-  it("counts once what was sent when reading is given up, and tells the source", async () => {
+  it("counts once what was sent when reading is cancelled, and cancels the source", async () => {
     const reasons: unknown[] = [];
     const given = rateLimit("9/h", { ip, charge: (_request, sent) => void charged.push(sent) })(() => {
       const source = thousandAtATime(9).getReader();
@@ -270,7 +270,7 @@ describe("fetch: charging", () => {
     expect(charged).toEqual([{ status: 200, bytes: 10 }]);
   });
 
-  it("counts once when the client leaves and nobody reads on", async () => {
+  it("counts once when the client leaves and reading stops", async () => {
     const leaving = new AbortController();
     const answer = await limited(get("/endless", { signal: leaving.signal }));
     await answer.body!.getReader().read();
@@ -286,7 +286,7 @@ describe("fetch: charging", () => {
     expect(charged).toEqual([{ status: 499, bytes: 0 }]);
   });
 
-  it("counts nothing of a HEAD request's body, which nobody reads", async () => {
+  it("counts nothing of a HEAD request's body, which is never read", async () => {
     await limited(get("/stream", { method: "HEAD" }));
     expect(charged).toEqual([{ status: 200, bytes: 0 }]);
   });

@@ -8,7 +8,7 @@ export interface RunningApp {
 }
 
 /** What a test says to the middleware, whatever a request is in its framework. */
-// biome-ignore lint/suspicious/noExplicitAny: each framework has requests of its own, and no test looks inside them.
+// biome-ignore lint/suspicious/noExplicitAny: each framework has its own requests, and no test reads them.
 export type AnyOptions = RateLimitOptions<any>;
 
 /**

@@ -138,7 +138,7 @@ interface Ended {
   readonly code: number;
   readonly details: string;
   readonly messages: readonly string[];
-  /** Undefined where the answer was a status alone. */
+  /** Undefined if the answer was a status alone. */
   readonly initial: Readonly<Record<string, unknown>> | undefined;
   readonly trailers: Readonly<Record<string, unknown>>;
 }
@@ -193,7 +193,7 @@ function begin(
   }
 }
 
-function statusOf(call: EventEmitter): Promise<StatusObject> {
+function readStatus(call: EventEmitter): Promise<StatusObject> {
   return new Promise((resolve) => call.once("status", resolve));
 }
 
@@ -208,11 +208,11 @@ async function ask(
   call.on("metadata", (metadata: Metadata) => {
     initial = metadata;
   });
-  const { code, details, metadata } = await statusOf(call);
+  const { code, details, metadata } = await readStatus(call);
   return { code, details, messages: answered, initial: initial?.getMap(), trailers: metadata.getMap() };
 }
 
-async function codesOf(asking: readonly Promise<Ended>[]): Promise<number[]> {
+async function readCodes(asking: readonly Promise<Ended>[]): Promise<number[]> {
   return (await Promise.all(asking)).map(({ code }) => code);
 }
 
@@ -261,7 +261,7 @@ const { root } = protobuf.parse(
 );
 
 /** `google.rpc.Status`, with the names of its details and the wait of `RetryInfo`. */
-function statusDetailsOf({ trailers }: Ended) {
+function decodeDetails({ trailers }: Ended) {
   const read = (type: string, bytes: Uint8Array): Record<string, unknown> => {
     const found = root.lookupType(type);
     return found.toObject(found.decode(bytes), { longs: Number });
@@ -305,7 +305,7 @@ describe(`gRPC ${version}: refusing`, () => {
     expect(running.ran).toHaveLength(2);
   });
 
-  it("tells how long to wait as clients of gRPC read it, and in the headers", async () => {
+  it("says how long to wait as gRPC clients read it, and in the headers", async () => {
     let decision: Decision | undefined;
     const running = await start("1/h", {
       onDecision: (one) => {
@@ -314,7 +314,7 @@ describe(`gRPC ${version}: refusing`, () => {
     });
     await ask(running);
     const refused = await ask(running);
-    const details = statusDetailsOf(refused);
+    const details = decodeDetails(refused);
     expect(details).toEqual({
       code: status.RESOURCE_EXHAUSTED,
       message: refused.details,
@@ -347,12 +347,12 @@ describe(`gRPC ${version}: refusing`, () => {
           : running.client.makeClientStreamRequest(path, encode, decode, () => {});
       call.on("error", () => {});
       call.write("begin");
-      expect((await statusOf(call)).code).toBe(status.RESOURCE_EXHAUSTED);
+      expect((await readStatus(call)).code).toBe(status.RESOURCE_EXHAUSTED);
     }
     expect(running.ran).toEqual(["Unary abc"]);
   });
 
-  it("answers in the app's own words where it has some", async () => {
+  it("answers with the app's own message if there is one", async () => {
     const running = await start("1/h", {
       refuse: (body) => ({ code: status.UNAVAILABLE, message: `slow down \ud800 ${body.status}` }),
     });
@@ -376,7 +376,7 @@ describe(`gRPC ${version}: refusing`, () => {
 });
 
 describe(`gRPC ${version}: headers`, () => {
-  it("stand on a status alone as well, and leave it alone", async () => {
+  it("are on a status alone as well, and do not change it", async () => {
     const running = await start("5/h");
     const failed = await ask(running, "Unary", ["broken"]);
     expect(failed).toMatchObject({ code: status.NOT_FOUND, details: "nothing there", initial: undefined });
@@ -386,7 +386,7 @@ describe(`gRPC ${version}: headers`, () => {
     expect(none.trailers).toMatchObject({ "x-ratelimit-remaining": "3" });
   });
 
-  it("come beside the handler's own, and change none of them", async () => {
+  it("are added to the handler's own, and change none of them", async () => {
     const running = await start("5/h");
     for (const remaining of ["4", "3"]) {
       const { initial } = await ask(running, "Unary", ["own"]);
@@ -409,7 +409,7 @@ describe(`gRPC ${version}: headers`, () => {
 });
 
 describe(`gRPC ${version}: whom it counts`, () => {
-  it("counts by the other end of the connection, and believes nobody", async () => {
+  it("counts by the peer of the connection, and trusts no header", async () => {
     const { address } = await start("1/h");
     const fields = { "x-forwarded-for": "192.0.2.1", forwarded: "for=192.0.2.1", "x-real-ip": "192.0.2.1" };
     expect(await askFrom(address, "127.0.0.1")).toMatchObject({ "grpc-status": "0" });
@@ -421,7 +421,7 @@ describe(`gRPC ${version}: whom it counts`, () => {
   it.each([
     ["by address", ["127.0.0.0/8"]],
     ["by number", 1],
-  ] as const)("believes its own proxies, told %s, and only them", async (_how, trustedProxies) => {
+  ] as const)("trusts its own proxies, given %s, and only them", async (_how, trustedProxies) => {
     const running = await start("1/h", { trustedProxies });
     const forwarded = async (chain: string): Promise<number> =>
       (await ask(running, "Unary", ["a"], { "x-forwarded-for": chain })).code;
@@ -442,7 +442,7 @@ describe(`gRPC ${version}: whom it counts`, () => {
     }
   });
 
-  it("tells dimensions what there is to know of a call", async () => {
+  it("gives dimensions the facts about a call", async () => {
     const seen: unknown[] = [];
     const running = await start("9/h", {
       skip: ({ method: { path, requestStream, responseStream }, peer, call }) => {
@@ -482,7 +482,7 @@ describe(`gRPC ${version}: how much it takes`, () => {
     }
   });
 
-  it("takes the cost that the app says, and names a cost that is none", async () => {
+  it("takes the app's cost, and names an invalid cost", async () => {
     const running = await start("10/h", { cost: ({ metadata }) => Number(metadata.get("x-cost")[0]) });
     const costing = (cost: string): Promise<Ended> => ask(running, "Unary", ["a"], { "x-cost": cost });
     expect((await costing("4")).initial?.["x-ratelimit-remaining"]).toBe("6");
@@ -490,7 +490,7 @@ describe(`gRPC ${version}: how much it takes`, () => {
     const bad = await costing("100001");
     expect(bad.code).toBe(status.INVALID_ARGUMENT);
     expect(bad.details).toContain("cost");
-    expect(statusDetailsOf(bad)).toMatchObject({ code: status.INVALID_ARGUMENT, details: ["BadRequest"] });
+    expect(decodeDetails(bad)).toMatchObject({ code: status.INVALID_ARGUMENT, details: ["BadRequest"] });
   });
 
   it.each([
@@ -498,7 +498,7 @@ describe(`gRPC ${version}: how much it takes`, () => {
     ["ClientStream", { status: 0, messages: 1, bytes: 6 }],
     ["ServerStream", { status: 0, messages: 6, bytes: 6 }],
     ["Bidi", { status: 0, messages: 2, bytes: 6 }],
-  ] as const)("charges by what was sent, once it is out: %s", async (kind, expected) => {
+  ] as const)("charges by what was sent, after it was sent: %s", async (kind, expected) => {
     const sent: SentCall[] = [];
     const running = await start("1000/d", {
       charge: (_call, one) => {
@@ -572,9 +572,9 @@ describe(`gRPC ${version}: how much it takes`, () => {
 });
 
 describe(`gRPC ${version}: when something is broken`, () => {
-  it("lets calls pass when the limiter breaks, and tells who listens", async () => {
+  it("lets calls pass when the limiter fails, and reports it to the listener", async () => {
     const errors: unknown[] = [];
-    const broken = new Error("broken in a way nobody thought of");
+    const broken = new Error("broken in an unexpected way");
     const limiter = createLimiter();
     const breaks = (): never => {
       throw broken;
@@ -638,7 +638,7 @@ describe(`gRPC ${version}: when something is broken`, () => {
     expect(errors).toHaveLength(1);
   });
 
-  it("says at once what is wrong with how it was set up", () => {
+  it("reports mistakes in its setup at once", () => {
     expect(() => rateLimit("ten per second")).toThrow(/windows/);
     expect(() => rateLimit("1/s", { trustedProxies: ["10.0.0.0/33"] })).toThrow(/10\.0\.0\.0\/33/);
     expect(() => rateLimit(limit("1/s").by("ip"), { name: "x" })).toThrow(/name applies to one-line limits only/);
@@ -658,7 +658,7 @@ describe(`gRPC ${version}: when something is broken`, () => {
       expect(passed.initial?.["x-ratelimit-degraded"]).toBe("true");
       const refused = await ask(closed);
       expect(refused.code).toBe(status.UNAVAILABLE);
-      expect(statusDetailsOf(refused).waitMs).toBeGreaterThan(0);
+      expect(decodeDetails(refused).waitMs).toBeGreaterThan(0);
     }
     expect(closed.ran).toEqual([]);
   });
@@ -674,7 +674,7 @@ it(`gRPC ${version}: two servers let in together exactly what the limit allows`,
     return start("20/h", { name: "shared", counters });
   };
   const servers = [await open(), await open()];
-  const codes = await codesOf(
+  const codes = await readCodes(
     Array.from({ length: 50 }, (_, i) => ask(servers[i % 2]!, kinds[(i >> 1) % kinds.length]!)),
   );
   expect(codes.filter((code) => code === status.OK)).toHaveLength(20);

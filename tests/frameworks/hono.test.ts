@@ -39,14 +39,14 @@ function addRoutes(app: Hono): Hono {
 }
 
 /** Hono exports no package.json; its own folder has one. */
-function versionOf(name: string): string {
+function findVersion(name: string): string {
   const entry = createRequire(import.meta.url).resolve(name);
   const folder = entry.slice(0, entry.lastIndexOf(`/node_modules/${name}/`) + `/node_modules/${name}/`.length);
   return (JSON.parse(readFileSync(`${folder}package.json`, "utf8")) as { version: string }).version;
 }
 
 describeMiddleware({
-  name: `Hono ${versionOf("hono")}`,
+  name: `Hono ${findVersion("hono")}`,
   knowsRoutes: true,
   header: (name) => (c: Context) => c.req.header(name),
   start: async (limits, options) => {
@@ -68,7 +68,7 @@ async function start(app: Hono): Promise<string> {
   return one.url;
 }
 
-/** Where there is no Node: no connection, no response of Node's. */
+/** Without Node: no connection, no Node response. */
 const offNode = { peer: () => "192.0.2.1" };
 
 describe("Hono: the endpoint", () => {
@@ -106,7 +106,7 @@ describe("Hono: the endpoint", () => {
     ]);
   });
 
-  it("is a mounted app's pattern as well, whoever handles its errors", async () => {
+  it("is a mounted app's pattern as well, whichever app handles its errors", async () => {
     const app = watching();
     for (const path of ["/plain", "/careful"]) {
       const inner = new Hono();
@@ -124,7 +124,7 @@ describe("Hono: the endpoint", () => {
     }
   });
 
-  it("is the path where nothing or everything matches", async () => {
+  it("is the path if nothing or everything matches", async () => {
     const app = watching();
     app.all("/proxied/*", (c) => c.text("proxied"));
     expect(await seen(app, ["/a", "/b", "/proxied/a", "/proxied/b", "/proxied/a"])).toEqual([
@@ -136,7 +136,7 @@ describe("Hono: the endpoint", () => {
     expect(await seen(catchAll, ["/a", "/b", "/a"])).toEqual(["first", "first", "again"]);
   });
 
-  it("is the pattern of the route that it stands at", async () => {
+  it("is the pattern of the route that it is attached to", async () => {
     const app = new Hono();
     app.get("/items/:id", rateLimit(limit("1/h").by("endpoint")), (c) => c.text("item"));
     expect((await app.request("/items/1")).status).toBe(200);
@@ -150,7 +150,7 @@ describe("Hono: header fields", () => {
     return [answer.status, answer.headers.get("x-ratelimit-remaining")];
   };
 
-  it("stand on answers that cannot be changed, and on those of errors", async () => {
+  it("are on answers that cannot be changed, and on those of errors", async () => {
     const app = new Hono();
     app.use(rateLimit("9/h", offNode));
     app.get("/fetched", () => fetch("data:text/plain,hello"));
@@ -186,7 +186,7 @@ describe("Hono: header fields", () => {
     expect(await remaining(app, "/proxied")).toEqual([200, "8"]);
   });
 
-  it("stand on the answer where it is the handler for what is not found that breaks", async () => {
+  it("are on the answer if the not-found handler fails", async () => {
     const app = new Hono();
     app.use(rateLimit("9/h", offNode));
     app.notFound(() => {
@@ -218,7 +218,7 @@ describe("Hono: header fields", () => {
 });
 
 describe("Hono: loaded by require", () => {
-  it("is another copy of Hono, and tells its routes all the same", async () => {
+  it("may be another copy of Hono, whose routes are still found", async () => {
     const { Hono: Required } = createRequire(import.meta.url)("hono") as { Hono: typeof Hono };
     expect(Required).not.toBe(Hono);
     const app = new Required();
@@ -230,18 +230,18 @@ describe("Hono: loaded by require", () => {
 });
 
 describe("Hono: whose address", () => {
-  it("is what the app says where the runtime tells nothing", async () => {
+  it("is the app's, if the runtime does not know it", async () => {
     const app = new Hono();
     app.use(rateLimit("1/h", { peer: (c) => c.req.header("x-peer"), trustedProxies: ["10.0.0.0/8"] }));
     app.get("/hello", (c) => c.text("hello"));
-    const statusOf = async (headers: Record<string, string>): Promise<number> =>
+    const readStatus = async (headers: Record<string, string>): Promise<number> =>
       (await app.request("/hello", { headers })).status;
-    expect(await statusOf({ "x-peer": "192.0.2.1", "x-forwarded-for": "192.0.2.9" })).toBe(200);
-    expect(await statusOf({ "x-peer": "10.0.0.1", "x-forwarded-for": "192.0.2.2" })).toBe(200);
-    expect(await statusOf({ "x-peer": "10.0.0.2", "x-forwarded-for": "192.0.2.1" })).toBe(429);
+    expect(await readStatus({ "x-peer": "192.0.2.1", "x-forwarded-for": "192.0.2.9" })).toBe(200);
+    expect(await readStatus({ "x-peer": "10.0.0.1", "x-forwarded-for": "192.0.2.2" })).toBe(200);
+    expect(await readStatus({ "x-peer": "10.0.0.2", "x-forwarded-for": "192.0.2.1" })).toBe(429);
   });
 
-  it("is one for all where nobody says it, and somebody is warned", async () => {
+  it("is the same for all if unknown, with a warning", async () => {
     const codes: unknown[] = [];
     const listener = (warning: Error): void => void codes.push((warning as NodeJS.ErrnoException).code);
     process.on("warning", listener);

@@ -14,7 +14,7 @@ export interface Asking {
   readonly from?: string;
 }
 
-/** One request over a connection of its own. */
+/** One request over a separate connection. */
 export function ask(url: string, { method = "GET", headers = {}, body, from }: Asking = {}): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const asked = startRequest(
@@ -35,6 +35,6 @@ export function ask(url: string, { method = "GET", headers = {}, body, from }: A
   });
 }
 
-export async function statusesOf(asking: readonly Promise<Answer>[]): Promise<number[]> {
+export async function readStatuses(asking: readonly Promise<Answer>[]): Promise<number[]> {
   return (await Promise.all(asking)).map(({ status }) => status);
 }

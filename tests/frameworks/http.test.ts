@@ -78,8 +78,8 @@ async function serve(
 
 const soon = { timeout: 30_000, interval: 20 };
 
-/** A limiter whose counters are not in this process, for all that anybody knows. */
-function elsewhere(limiter: Limiter, until?: Promise<unknown>): AskedLimiter {
+/** A limiter that looks as if its counters were not in this process. */
+function asRemote(limiter: Limiter, until?: Promise<unknown>): AskedLimiter {
   return {
     check: async (request) => {
       await until;
@@ -91,10 +91,10 @@ function elsewhere(limiter: Limiter, until?: Promise<unknown>): AskedLimiter {
 }
 
 describe("node:http: on its own", () => {
-  it("answers at once where counters are in this process, and later where they are not", async () => {
+  it("answers synchronously if counters are in this process, and later if not", async () => {
     const { limiter } = limit("9/h").by("ip");
     const answers: unknown[] = [];
-    for (const limits of [limiter, elsewhere(limiter)]) {
+    for (const limits of [limiter, asRemote(limiter)]) {
       const admit = rateLimit(limits);
       const { url } = await serve(async (request, response) => {
         const admitted = admit(request, response);
@@ -114,7 +114,7 @@ describe("node:http: on its own", () => {
       if (!(await admit(request, response))) return;
       response.write("x".repeat(1000));
       if (request.url === "/leave") await once(response, "close");
-      // To who has left it goes no more.
+      // It is not sent to a client that has left.
       response.write("x".repeat(1000));
       response.end("x".repeat(1000));
     });
@@ -139,7 +139,7 @@ describe("node:http: on its own", () => {
     for (const leavesWhile of ["the handler works", "the limiter is asked"]) {
       const events = new EventEmitter();
       const left = once(events, "left");
-      const limits = leavesWhile === "the handler works" ? limiter : elsewhere(limiter, left);
+      const limits = leavesWhile === "the handler works" ? limiter : asRemote(limiter, left);
       const admit = rateLimit(limits, { giveBack });
       const { url } = await serve(async (request, response) => {
         response.once("close", () => events.emit("left"));
@@ -159,7 +159,7 @@ describe("node:http: on its own", () => {
     expect((await limiter.peek({ dimensions: { ip: "127.0.0.1" } })).remaining).toBe(7);
   });
 
-  it("counts who leaves while the app decides whether to skip by the address it had", async () => {
+  it("counts a client that leaves while the app decides whether to skip by the address it had", async () => {
     const { limiter } = limit("9/h").by("ip");
     const events = new EventEmitter();
     const left = once(events, "left");
@@ -180,12 +180,12 @@ describe("node:http: on its own", () => {
 
   it("waits for a limiter that answers with promises of another kind", async () => {
     const { limiter } = limit("1/h").by("ip");
-    // As of another realm, or of a library: what it hands on is no promise of ours either.
+    // Like one of another realm or a library: what it chains to is not a native promise either.
     const foreign = <Value>(promise: Promise<Value>): Promise<Value> =>
       // biome-ignore lint/suspicious/noThenProperty: that is what it is about.
       ({ then: (go, fail) => foreign(promise.then(go, fail)) }) as Promise<Value>;
     const check: AskedLimiter["check"] = (request) => foreign(limiter.check(request));
-    const admit = rateLimit({ ...elsewhere(limiter), check });
+    const admit = rateLimit({ ...asRemote(limiter), check });
     const { url } = await serve(async (request, response) => {
       if (await admit(request, response)) response.end("hello");
     });
@@ -217,7 +217,7 @@ describe("node:http: on its own", () => {
       failed += 1;
       throw new Error("on top of it");
     };
-    const breaks = { ...elsewhere(limiter), check: () => Promise.reject(new Error("broken")) };
+    const breaks = { ...asRemote(limiter), check: () => Promise.reject(new Error("broken")) };
     for (const admit of [rateLimit(breaks, { onError }), rateLimit("9/h", { onError, charge: () => -1 })]) {
       const { url } = await serve(async (request, response) => {
         if (await admit(request, response)) response.end("hello");
@@ -227,7 +227,7 @@ describe("node:http: on its own", () => {
     await expect.poll(() => failed, soon).toBe(2);
   });
 
-  it("refuses an upgrade with an answer, where it is given a response", async () => {
+  it("refuses an upgrade with an answer, if it is given a response", async () => {
     const admit = rateLimit("1/h");
     const server = createServer();
     server.on("upgrade", (request, socket: Socket) => {
@@ -292,7 +292,7 @@ describe("node:http2: by its compatibility API", () => {
   it("does not take it for success when a client leaves while the limiter is asked", async () => {
     const charged: Sent[] = [];
     const events = new EventEmitter();
-    const limits = elsewhere(limit("9/h").by("ip").limiter, once(events, "left"));
+    const limits = asRemote(limit("9/h").by("ip").limiter, once(events, "left"));
     const admit = rateLimit<Http2ServerRequest>(limits, { charge: (_request, sent) => void charged.push(sent) });
     const session = await connectTo((request, response) => {
       response.once("close", () => events.emit("left"));

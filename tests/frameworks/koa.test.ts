@@ -148,7 +148,7 @@ function handleNothing(ctx: { body: unknown }): void {
 describe("Koa: whose address", () => {
   const forwarded = (address: string): object => ({ headers: { "x-forwarded-for": address } });
 
-  it("is the connection's, whatever Koa believes, and somebody is warned", async () => {
+  it("is the connection's, whatever Koa trusts, with a warning", async () => {
     const codes: unknown[] = [];
     const listener = (warning: Error): void => void codes.push((warning as NodeJS.ErrnoException).code);
     process.on("warning", listener);
@@ -161,7 +161,7 @@ describe("Koa: whose address", () => {
     process.off("warning", listener);
   });
 
-  it("is Koa's where it knows how many proxies there are, and ours where we do", async () => {
+  it("is Koa's if Koa knows the number of proxies, and ours if the options do", async () => {
     const counting = createApp();
     counting.proxy = true;
     counting.maxIpsCount = 1;

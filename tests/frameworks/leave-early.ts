@@ -15,7 +15,7 @@ export function leaveDuringAnswer(url: string): Promise<void> {
   });
 }
 
-/** A client that leaves without an answer, when told so. */
+/** A client that leaves without an answer, on request. */
 export function leaveBeforeAnswer(url: string, leave: Promise<unknown>): Promise<void> {
   return new Promise((resolve, reject) => {
     const asked = startRequest(url, { agent: false }, () => reject(new Error("there was an answer")));

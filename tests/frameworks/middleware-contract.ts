@@ -5,7 +5,7 @@ import { startServer, type TestServer } from "@sluice/test-servers";
 import { createLimiter, type Decision, limit, SluiceError } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { AnyOptions, FrameworkUnderTest, RunningApp } from "./framework-under-test.ts";
-import { ask, statusesOf } from "./http-exchange.ts";
+import { ask, readStatuses } from "./http-exchange.ts";
 
 /** What every adapter promises, over real HTTP. */
 export function describeMiddleware(framework: FrameworkUnderTest): void {
@@ -71,7 +71,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect(status).toBe("HTTP/1.1 429 Too Many Requests");
     });
 
-    it("answers in the app's own words where it has some", async () => {
+    it("answers with the app's own body if there is one", async () => {
       const url = await start("1/h", { refuse: ({ status }) => ({ status: status + 1, body: { slow: "down" } }) });
       await ask(`${url}/hello`);
       const refused = await ask(`${url}/hello`);
@@ -105,7 +105,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
   });
 
   describe(`${framework.name}: headers`, () => {
-    it("stand on every answer, whatever the app made of the request", async () => {
+    it("are on every answer, whatever the app did with the request", async () => {
       const url = await start("5/h");
       const paths = ["/hello", "/nowhere", "/broken"];
       const statuses: number[] = [];
@@ -142,7 +142,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
         expect((await ask(`${url}/hello`, as("ada"))).status).toBe(200);
         expect((await ask(`${url}/hello`, as("bob"))).status).toBe(200);
         expect((await ask(`${url}/hello`, as("ada"))).status).toBe(429);
-        // Who leaves the dimension out shares one counter with all who do.
+        // Requests without the dimension share one counter.
         expect((await ask(`${url}/hello`)).status).toBe(200);
         expect((await ask(`${url}/hello`)).status).toBe(429);
       }
@@ -164,26 +164,26 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect((await ask(`${wrong}/hello`)).status).toBe(500);
     });
 
-    it("believes nobody who says that the request is another's", async () => {
+    it("trusts no client that claims another address", async () => {
       const url = await start("1/h");
       const asking = [1, 2, 3].map((i) =>
         ask(`${url}/hello`, {
           headers: { "x-forwarded-for": `192.0.2.${i}`, forwarded: `for=192.0.2.${i}`, "x-real-ip": `192.0.2.${i}` },
         }),
       );
-      expect((await statusesOf(asking)).sort()).toEqual([200, 429, 429]);
+      expect((await readStatuses(asking)).sort()).toEqual([200, 429, 429]);
     });
 
     it.each([
       ["by address", ["127.0.0.0/8"]],
       ["by number", 1],
-    ] as const)("believes its own proxies, told %s, and only them", async (_how, trustedProxies) => {
+    ] as const)("trusts its own proxies, given %s, and only them", async (_how, trustedProxies) => {
       const url = await start("1/h", { trustedProxies });
       const forwarded = async (chain: string): Promise<number> =>
         (await ask(`${url}/hello`, { headers: { "x-forwarded-for": chain } })).status;
       expect(await forwarded("192.0.2.1")).toBe(200);
       expect(await forwarded("192.0.2.2")).toBe(200);
-      // What stands further left is the client's own word.
+      // Addresses further left were written by the client.
       expect(await forwarded("198.51.100.7, 192.0.2.1")).toBe(429);
       // An IPv4 address inside an IPv6 one is the same client.
       expect(await forwarded("::ffff:192.0.2.2")).toBe(429);
@@ -196,7 +196,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect(await forwarded("' or 1=1")).toBe(429);
     });
 
-    it("takes an address from the app where it finds it itself, and what is none for not known", async () => {
+    it("takes the address that the app finds itself, and an invalid one as unknown", async () => {
       const url = await start("1/h", { ip: framework.header("x-user") as (request: unknown) => string | undefined });
       expect((await ask(`${url}/hello`, as("192.0.2.1"))).status).toBe(200);
       expect((await ask(`${url}/hello`, as("192.0.2.2"))).status).toBe(200);
@@ -233,7 +233,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect((await ask(`${url}/items/1?a&${query}`)).status).toBe(429);
     });
 
-    it("takes the path where told so, in whatever way it is written", async () => {
+    it("uses the path if configured, however it is spelled", async () => {
       const url = await start(limit("1/h").by("endpoint"), { endpoint: "path" });
       expect((await ask(`${url}/items/a`)).text).toBe("a");
       expect((await ask(`${url}/items/b`)).text).toBe("b");
@@ -299,7 +299,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       const streamed = await ask(`${url}/stream`);
       expect(streamed.text).toHaveLength(3000);
       expect(streamed.headers["x-ratelimit-remaining"]).toBe("9999");
-      // 10 000 less two requests, less what was streamed. Nothing of an hour's limit comes back meanwhile, but for a few.
+      // 10 000 minus two requests, minus the streamed bytes. An hour's limit refills only a little meanwhile.
       const left = async (): Promise<number> =>
         Number((await ask(`${url}/hello`, { method: "HEAD" })).headers["x-ratelimit-remaining"]);
       await expect.poll(left, soon).toBeLessThan(7050);
@@ -339,9 +339,9 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
   });
 
   describe(`${framework.name}: when something is broken`, () => {
-    it("lets requests pass when the limiter breaks, and tells who listens", async () => {
+    it("lets requests pass when the limiter fails, and reports it to the listener", async () => {
       const errors: unknown[] = [];
-      const broken = new Error("broken in a way nobody thought of");
+      const broken = new Error("broken in an unexpected way");
       const limiter = createLimiter();
       const breaks = (): never => {
         throw broken;
@@ -354,7 +354,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect(errors).toEqual([broken, broken]);
     });
 
-    it("lets requests pass when a limiter elsewhere does not know us any more, and tells who listens", async () => {
+    it("lets requests pass when a remote limiter no longer knows our token, and reports it to the listener", async () => {
       const errors: unknown[] = [];
       const revoked = new SluiceError("unauthenticated", "the token is not known");
       const { charge, give } = createLimiter();
@@ -369,7 +369,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
         throw new Error("the app's own");
       };
       const failsLater = async (): Promise<never> => fails();
-      // No compiler lets an address pass that comes later; for want of one everybody would share a counter.
+      // The compiler refuses an asynchronous address; as an unknown address, all clients would share a counter.
       const later = { ip: async () => "192.0.2.1" } as never;
       for (const options of [{ skip: fails }, { cost: failsLater }, { dimensions: { user: failsLater } }, later]) {
         const url = await start("1/h", options);
@@ -414,7 +414,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect((await ask(`${url}/hello`)).status).toBe(429);
       expect(errors).toMatchObject([{ message: "could not be logged" }, { message: "could not be logged" }]);
       const onError = async (): Promise<never> => {
-        throw new Error("could not be told");
+        throw new Error("onError failed too");
       };
       const failing = await start("1/h", { charge: () => -1, onDecision, onError });
       expect((await ask(`${failing}/hello`)).status).toBe(200);
@@ -429,7 +429,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
       expect((await ask(`${url}/hello`)).status).toBe(200);
     });
 
-    it("says at once what is wrong with how it was set up", async () => {
+    it("reports mistakes in its setup at once", async () => {
       await expect(start("ten per second")).rejects.toThrow(/windows/);
       await expect(start("1/s", { trustedProxies: ["10.0.0.0/33"] })).rejects.toThrow(/10\.0\.0\.0\/33/);
       await expect(start("1/s", { trustedProxies: -1 })).rejects.toThrow(/trustedProxies/);
@@ -471,7 +471,7 @@ export function describeMiddleware(framework: FrameworkUnderTest): void {
         await start("20/h", { name, counters: await open() }),
         await start("20/h", { name, counters: await open() }),
       ];
-      const statuses = await statusesOf(Array.from({ length: 50 }, (_, i) => ask(`${urls[i % 2]}/hello`)));
+      const statuses = await readStatuses(Array.from({ length: 50 }, (_, i) => ask(`${urls[i % 2]}/hello`)));
       expect(statuses.filter((status) => status === 200)).toHaveLength(20);
       expect(statuses.filter((status) => status === 429)).toHaveLength(30);
     });

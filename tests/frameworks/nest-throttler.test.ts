@@ -16,13 +16,13 @@ import { RedisCounters } from "@sluice/redis";
 import { startServer, type TestServer } from "@sluice/test-servers";
 import { ManualClock, MemoryCounters, StoreUnavailable } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { ask, statusesOf } from "./http-exchange.ts";
+import { ask, readStatuses } from "./http-exchange.ts";
 import { decorate, startNest } from "./nest-app.ts";
 
 /** So long that no window ends in the middle of a test. */
 const longMs = 1000 * 24 * 3_600_000;
 
-/** A storage and its time, which stands at the beginning of every window of a length that divides an hour or is 1 900 ms. */
+/** A storage and its clock, which is at the beginning of every window of a length that divides an hour or is 1 900 ms. */
 function onManualTime(options: StoreOptions = {}): { storage: SluiceThrottlerStorage; clock: ManualClock } {
   const clock = new ManualClock(19 * 3_600_000 * 25_000);
   return { storage: new SluiceThrottlerStorage({ counters: new MemoryCounters({ clock }), ...options }), clock };
@@ -39,7 +39,7 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
       expect(await hit()).toEqual({ totalHits: 3, timeToExpire: 59, isBlocked: true, timeToBlockExpire: 59 });
     }
     expect(await storage.increment("bob", 60_000, 2, 0, "default")).toMatchObject({ totalHits: 1 });
-    // What was refused was not charged.
+    // Refused hits were not charged.
     clock.advance(58_500);
     expect(await hit()).toEqual({ totalHits: 1, timeToExpire: 60, isBlocked: false, timeToBlockExpire: 0 });
   });
@@ -54,7 +54,7 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
     expect([await hit(), await hit()]).toEqual([false, true]);
   });
 
-  it("blocks for as long as it is told from the first refusal on, whatever comes meanwhile", async () => {
+  it("blocks for the configured time after the first refusal, whatever arrives meanwhile", async () => {
     const { storage, clock } = onManualTime();
     const hit = () => storage.increment("ada", 1000, 1, 10_500, "default");
     await hit();
@@ -74,7 +74,7 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
     expect(await hit()).toMatchObject({ totalHits: 1, isBlocked: false });
   });
 
-  it("begins anew after a block that is shorter than the ttl", async () => {
+  it("starts fresh after a block that is shorter than the ttl", async () => {
     const { storage, clock } = onManualTime();
     const hit = () => storage.increment("ada", 10_000, 2, 1000, "default");
     expect([await hit(), await hit()]).toMatchObject([{ isBlocked: false }, { isBlocked: false }]);
@@ -107,7 +107,7 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
       /^ttl must be at most 3653 days/,
     );
     await expect(storage.increment("ada", dayMs, 1, 367 * dayMs, "default")).rejects.toThrow(/^blockDuration must be/);
-    // Where it is absent it is the ttl.
+    // The default is the ttl.
     const hit = () => storage.increment("bob", 3000 * dayMs, 1, 3000 * dayMs, "default");
     expect([await hit(), await hit()]).toMatchObject([{ isBlocked: false }, { isBlocked: true }]);
   });
@@ -144,7 +144,7 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
     expect(await storage.increment("ada", 30_000, 3, 0, "default")).toMatchObject({ totalHits: 1 });
   });
 
-  it("counts by another algorithm where told so", async () => {
+  it("counts by another algorithm if configured", async () => {
     const { storage, clock } = onManualTime({ algorithm: "sliding_log" });
     clock.advance(59_000);
     const hit = async () => (await storage.increment("ada", 60_000, 1, 0, "default")).isBlocked;
@@ -155,7 +155,7 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
     expect(await hit()).toBe(false);
   });
 
-  it("tells all keys and throttlers apart, however they are written", async () => {
+  it("distinguishes all keys and throttlers, however they are written", async () => {
     const { storage } = onManualTime();
     const long = "x".repeat(100_000);
     const pairs = [
@@ -189,11 +189,11 @@ describe(`@nestjs/throttler ${throttler.version}: the storage`, () => {
     }
   });
 
-  it("passes while counters cannot be asked, or answers 503, or counts by itself, as it was told", async () => {
+  it("passes while counters are unavailable, or answers 503, or counts locally, as configured", async () => {
     const memory = new MemoryCounters();
-    const away = () => Promise.reject(new StoreUnavailable("storage_timeout"));
+    const unavailable = () => Promise.reject(new StoreUnavailable("storage_timeout"));
     const counters = new Proxy(memory, {
-      get: (target, name) => (name === "local" ? false : name === "close" ? () => target.close() : away),
+      get: (target, name) => (name === "local" ? false : name === "close" ? () => target.close() : unavailable),
     });
     const hits = async (onFailure?: StoreOptions["onFailure"]): Promise<boolean[]> => {
       const storage = new SluiceThrottlerStorage({
@@ -280,7 +280,7 @@ describe(`@nestjs/throttler ${throttler.version}: the module`, () => {
     }
   });
 
-  it("leaves a storage that was chosen where it is", async () => {
+  it("leaves a storage that the app chose in place", async () => {
     const storage = new SluiceThrottlerStorage();
     const options: ThrottlerModuleOptions = { throttlers: [{ ttl: 60_000, limit: 2 }], storage };
     expect((await start(ThrottlerModule.forRoot(options))).storage).toBe(storage);
@@ -307,12 +307,12 @@ describe(`@nestjs/throttler ${throttler.version}: the module`, () => {
         const storage = new SluiceThrottlerStorage({ counters: await open(), prefix: "shared" });
         urls.push((await start(ThrottlerModule.forRoot({ throttlers, storage }))).url);
       }
-      const statuses = await statusesOf(Array.from({ length: 50 }, (_, i) => ask(`${urls[i % 2]}/hello`)));
+      const statuses = await readStatuses(Array.from({ length: 50 }, (_, i) => ask(`${urls[i % 2]}/hello`)));
       expect(statuses.filter((status) => status === 200)).toHaveLength(20);
       expect(statuses.filter((status) => status === 429)).toHaveLength(30);
     });
 
-    it("lets exactly the limit pass of a crowd, and nothing while its block stands, also one shorter than the ttl", async () => {
+    it("lets exactly the limit of a crowd pass, and nothing during its block, even one shorter than the ttl", async () => {
       const prefix = `crowd ${throttler.version}`;
       const storages = [
         new SluiceThrottlerStorage({ counters: await open(), prefix }),
@@ -352,14 +352,14 @@ describe(`@nestjs/throttler ${throttler.version}: the module`, () => {
       for (const key of keys) expect(await server.command("PTTL", key)).toBeGreaterThan(0);
     });
 
-    it("an app goes on without its counters, or answers 503 where it was told to", async () => {
+    it("an app goes on without its counters, or answers 503 if configured", async () => {
       const gone = await startServer({ flavor: "valkey" });
       const counters = await open(gone.url);
       const throttlers = [{ ttl: longMs, limit: 1 }];
-      const storageOf = (onFailure: "open" | "closed"): SluiceThrottlerStorage =>
+      const createStorage = (onFailure: "open" | "closed"): SluiceThrottlerStorage =>
         new SluiceThrottlerStorage({ counters, prefix: onFailure, onFailure, onDegraded: () => {} });
-      const passes = await start(ThrottlerModule.forRoot({ throttlers, storage: storageOf("open") }));
-      const refuses = await start(ThrottlerModule.forRoot({ throttlers, storage: storageOf("closed") }));
+      const passes = await start(ThrottlerModule.forRoot({ throttlers, storage: createStorage("open") }));
+      const refuses = await start(ThrottlerModule.forRoot({ throttlers, storage: createStorage("closed") }));
       await gone.close();
       for (let i = 0; i < 2; i++) {
         expect((await ask(`${passes.url}/hello`)).status).toBe(200);

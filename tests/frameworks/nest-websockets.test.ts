@@ -20,7 +20,7 @@ interface Message {
   readonly data: unknown;
 }
 
-/** Sends errors over the wire, which Nest does by itself from version 12 on. */
+/** Sends errors over the wire, which Nest 12 and later do automatically. */
 class SendsErrors {
   catch(exception: WsException, host: ArgumentsHost): void {
     host
@@ -150,7 +150,7 @@ describe(`Nest ${nest.version}: WebSockets`, () => {
     expect(await one("greet")).toMatchObject({ event: "exception" });
   });
 
-  it("counts once where the guard stands at a gateway as well", async () => {
+  it("counts once if the guard is on a gateway as well", async () => {
     const Gateway = createGateway();
     UseGuards(RateLimitGuard)(Gateway);
     const one = await connect(await start("9/h", {}, Gateway));

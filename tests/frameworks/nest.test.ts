@@ -69,7 +69,7 @@ async function left(url: string): Promise<string> {
 }
 
 describe(`Nest ${nest.version}: decorators`, () => {
-  it("a handler's own limits stand instead of those around it", async () => {
+  it("a handler's own limits replace the enclosing ones", async () => {
     const Shop = createController("shop");
     decorate(Shop.prototype, "one", RateLimit("2/h"));
     const url = await start({ imports: [RateLimitModule.forRoot("5/h")], controllers: [Shop] });
@@ -92,7 +92,7 @@ describe(`Nest ${nest.version}: decorators`, () => {
     expect(await left(`${url}/mixed/two`)).toBe("6");
   });
 
-  it("limits around a handler may be asked otherwise: its cost, and dimensions beside theirs", async () => {
+  it("a handler may change how the enclosing limits are checked: its cost, and additional dimensions", async () => {
     const Shop = createController("shop");
     RateLimit({ cost: 3 })(Shop);
     decorate(
@@ -130,7 +130,7 @@ describe(`Nest ${nest.version}: decorators`, () => {
     expect(headers.ratelimit).toBeUndefined();
   });
 
-  it("one decorator in several places makes several limits, also where a handler is inherited", async () => {
+  it("one decorator in several places makes several limits, also for an inherited handler", async () => {
     const once = RateLimit("1/h");
     const Shop = createController("shop");
     decorate(Shop.prototype, "one", once);
@@ -162,7 +162,7 @@ describe(`Nest ${nest.version}: decorators`, () => {
     expect(await left(`${url}/health/two`)).toBe("1");
   });
 
-  it("limits in one line count where those around them do, under names of their own", async () => {
+  it("one-line limits use the counters of the enclosing ones, under separate names", async () => {
     const counters = new MemoryCounters();
     const startShop = async (): Promise<string> => {
       const Shop = createController("shop");
@@ -198,7 +198,7 @@ describe(`Nest ${nest.version}: decorators`, () => {
     expect(await left(`${urls[1]}/shop/one`)).toBe("1");
   });
 
-  it("two controllers of one name count apart, and must be told apart where counters are shared", async () => {
+  it("two controllers of one name count separately, and need names if counters are shared", async () => {
     const createTwins = () =>
       ["a", "b"].map((path) => {
         const Twin = createController(path);
@@ -213,22 +213,22 @@ describe(`Nest ${nest.version}: decorators`, () => {
     expect(await left(`${local}/a/one`)).toBe("2");
     expect(await left(`${local}/b/one`)).toBe("2");
     expect(await left(`${local}/b/two`)).toBe("1");
-    // Stands for counters elsewhere.
-    const elsewhere = new Proxy(counters, {
+    // Stands in for remote counters.
+    const remoteCounters = new Proxy(counters, {
       get: (target, name) => {
         const value: unknown = name === "local" ? false : Reflect.get(target, name, target);
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
     const shared = await start({
-      imports: [RateLimitModule.forRoot("9/h", { counters: elsewhere, name: "all" })],
+      imports: [RateLimitModule.forRoot("9/h", { counters: remoteCounters, name: "all" })],
       controllers: createTwins(),
     });
     expect(await left(`${shared}/a/one`)).not.toBe("refused 500");
     expect(await left(`${shared}/b/one`)).toBe("refused 500");
   });
 
-  it("say at once what is wrong with them", () => {
+  it("report their mistakes at once", () => {
     expect(() => RateLimit("ten per second")).toThrow(/windows/);
     expect(() => RateLimit({ limits: "1/s", trustedProxies: -1 })).toThrow(/trustedProxies/);
     expect(() => RateLimit({ name: "x" })).toThrow(/name applies to one-line limits only/);
@@ -237,7 +237,7 @@ describe(`Nest ${nest.version}: decorators`, () => {
 });
 
 describe(`Nest ${nest.version}: the guard`, () => {
-  it("stands where it is put, behind guards that know who asks, and counts once where it stands twice", async () => {
+  it("runs where it is put, after guards that authenticate, and counts once if it is there twice", async () => {
     class Authenticates {
       canActivate(context: { switchToHttp(): { getRequest(): NestRequest } }): boolean {
         const request = context.switchToHttp().getRequest();
@@ -317,7 +317,7 @@ describe(`Nest ${nest.version}: the guard`, () => {
     expect(refused.headers["content-type"]).toBe("text/plain; charset=utf-8");
   });
 
-  it.each(platforms)("on %s, answers where the app's own refusal cannot be sent", async (platform) => {
+  it.each(platforms)("on %s, answers if the app's own refusal cannot be sent", async (platform) => {
     for (const refuse of [() => ({ status: 99 }), () => ({ contentType: "text/plain\r\n" })]) {
       const url = await start(
         { imports: [RateLimitModule.forRoot("1/h", { refuse })], controllers: [createController("shop")] },
@@ -372,7 +372,7 @@ describe(`Nest ${nest.version}: limits that have to be waited for`, () => {
     expect(headers["x-ratelimit-limit"]).toBeUndefined();
   });
 
-  it("keep an app from starting that are none", async () => {
+  it("that are invalid keep an app from starting", async () => {
     const module = RateLimitModule.forRootAsync({ useFactory: () => ({ limits: "ten per second" }) });
     await expect(startNest({ imports: [module] })).rejects.toThrow(/windows/);
   });
@@ -404,7 +404,7 @@ describe(`Nest ${nest.version}: limits that have to be waited for`, () => {
     expect(await left(`${url}/shop/one`)).toBe("99");
   });
 
-  it("are each app's own, where two apps have the same module", async () => {
+  it("are separate for each app, if two apps have the same module", async () => {
     const metadata = { imports: [RateLimitModule.forRoot("2/h")], controllers: [createController("shop")] };
     const urls = [await start(metadata), await start(metadata)];
     expect(await left(`${urls[0]}/shop/one`)).toBe("1");

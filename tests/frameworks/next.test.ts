@@ -9,7 +9,7 @@ import type { RunningApp } from "./framework-under-test.ts";
 import { ask } from "./http-exchange.ts";
 import { listenOnLoopback } from "./listen-on-loopback.ts";
 import { describeMiddleware } from "./middleware-contract.ts";
-import { placeHeader, type Wish, wishes, wishHeader } from "./next-app/wishes.ts";
+import { placeHeader, type RequestedSetup, requestedSetups, setupHeader } from "./next-app/requested-setups.ts";
 
 const { version } = manifest;
 const soon = { timeout: 30_000, interval: 20 };
@@ -17,7 +17,7 @@ const soon = { timeout: 30_000, interval: 20 };
 const patienceMs = 300_000;
 
 let built: BuiltApp;
-/** What these tests use of a server of Next's. Its own types would change those of the environment for everybody. */
+/** The parts of Next's server that these tests use. Next's own types would change the global environment's types. */
 interface NextServer {
   prepare(): Promise<void>;
   getRequestHandler(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
@@ -49,15 +49,15 @@ const header =
     request.headers.get(name) ?? undefined;
 const peer = header("x-peer");
 
-/** Every test has a server of its own before the one app, which grants its wish. It says who connects, as Next does not. */
-async function open(wish: Wish): Promise<RunningApp> {
-  const name = `wish ${wishes().size}`;
-  wishes().set(name, wish);
+/** Every test has a separate server in front of the one app, which applies its setup. It passes on the peer, as Next does not. */
+async function open(setup: RequestedSetup): Promise<RunningApp> {
+  const name = `setup ${requestedSetups().size}`;
+  requestedSetups().set(name, setup);
   const handle = server.getRequestHandler();
   const app = await listenOnLoopback(
     createServer((request, response) => {
-      request.headers[wishHeader] = name;
-      request.headers[placeHeader] = request.url === "/set-up" ? "none" : wish.at;
+      request.headers[setupHeader] = name;
+      request.headers[placeHeader] = request.url === "/set-up" ? "none" : setup.at;
       request.headers["x-peer"] = request.socket.remoteAddress;
       void handle(request, response);
     }),
@@ -79,14 +79,14 @@ const running: RunningApp[] = [];
 afterEach(async () => {
   for (const app of running.splice(0)) await app.close();
 });
-async function start(wish: Wish): Promise<string> {
-  const app = await open(wish);
+async function start(setup: RequestedSetup): Promise<string> {
+  const app = await open(setup);
   running.push(app);
   return app.url;
 }
 
 describe(`Next ${version}: route handlers`, () => {
-  it("are charged by what Next makes of what they throw, once", async () => {
+  it("are charged by Next's answer to what they throw, once", async () => {
     const sent: Sent[] = [];
     const options = { peer, charge: (_request: unknown, one: Sent) => void sent.push(one) };
     const url = await start({ at: "routes", limits: "9/h", options });
@@ -133,7 +133,7 @@ describe(`Next ${version}: route handlers`, () => {
 });
 
 describe(`Next ${version}: whose address`, () => {
-  it("has to be found by somebody: it is told at set-up what is missing", () => {
+  it("must be configured: setup reports what is missing", () => {
     for (const set of [rateLimit, rateLimitProxy]) {
       expect(() => set("1/s")).toThrow(/ip is required, or .*trustedProxies/);
       expect(() => set("1/s", { trustedProxies: 0 })).toThrow(/ip is required/);
@@ -162,7 +162,7 @@ describe(`Next ${version}: whose address`, () => {
 });
 
 describe(`Next ${version}: proxy.ts`, () => {
-  const limited = (limits: string, more?: Partial<Wish>, options?: NextRateLimitOptions): Promise<string> =>
+  const limited = (limits: string, more?: Partial<RequestedSetup>, options?: NextRateLimitOptions): Promise<string> =>
     start({ at: "proxy", limits, options: { peer, ...options }, ...more });
 
   it("lets in what a limit allows, and refuses the rest before there is a route", async () => {

@@ -22,13 +22,13 @@ afterEach(() => {
 const handle = (): Response => new Response("hello");
 const get = (): Request => new Request("https://example.com/");
 
-/** Counters that cannot be asked while the test says so. */
+/** Counters that the test can make unavailable. */
 class FlakyCounters extends MemoryCounters {
-  away = false;
+  unavailable = false;
   override takeOne = undefined as never;
 
   override take(...args: Parameters<MemoryCounters["take"]>): ReturnType<MemoryCounters["take"]> {
-    if (this.away) throw new StoreUnavailable("storage_unavailable");
+    if (this.unavailable) throw new StoreUnavailable("storage_unavailable");
     return super.take(...args);
   }
 }
@@ -42,7 +42,7 @@ describe("an outage, in an app that fails open", () => {
     await counters.close();
   });
 
-  it("is told to onError, once, with the request and why", async () => {
+  it("is reported to onError, once, with the request and the reason", async () => {
     const counters = redis(nowhere, { warn: false });
     const errors: [unknown, Request][] = [];
     const limited = rateLimit("1/h", { ip, name: "api", counters, onError: (...error) => errors.push(error) })(handle);
@@ -73,10 +73,10 @@ describe("an outage, in an app that fails open", () => {
       for (const one of limited) expect((await one(get())).status).toBe(200);
       await new Promise(setImmediate);
     };
-    counters.away = true;
+    counters.unavailable = true;
     await askAll();
     expect(codes).toEqual(["SLUICE_DEGRADED"]);
-    counters.away = false;
+    counters.unavailable = false;
     await askAll();
     expect(codes).toEqual(["SLUICE_DEGRADED"]);
     vi.advanceTimersByTime(5000);
@@ -84,7 +84,7 @@ describe("an outage, in an app that fails open", () => {
     expect(codes).toEqual(["SLUICE_DEGRADED", "SLUICE_COUNTED_AGAIN"]);
     await askAll();
     expect(codes).toHaveLength(2);
-    counters.away = true;
+    counters.unavailable = true;
     await askAll();
     expect(codes).toEqual(["SLUICE_DEGRADED", "SLUICE_COUNTED_AGAIN", "SLUICE_DEGRADED"]);
   });

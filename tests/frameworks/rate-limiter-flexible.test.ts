@@ -22,7 +22,7 @@ import * as theirs from "rate-limiter-flexible";
 import { ManualClock, MemoryCounters } from "sluice";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 
-/** So long that no test sees a window end by itself, in seconds. */
+/** So long that no window ends during a test, in seconds. */
 const long = 20 * 24 * 60 * 60;
 
 const closing: (() => unknown)[] = [];
@@ -41,7 +41,7 @@ async function outcome(promise: Promise<unknown>): Promise<unknown> {
 }
 
 describe("rate-limiter-flexible: consuming", () => {
-  it("resolves while there are points, and rejects with a RateLimiterRes that is no Error when there are none", async () => {
+  it("resolves while there are points, and rejects with a RateLimiterRes, not an Error, when there are none", async () => {
     const { limiter } = withClock({ points: 3, duration: 60 });
     const first = await limiter.consume("a");
     expect(first).toBeInstanceOf(RateLimiterRes);
@@ -60,7 +60,7 @@ describe("rate-limiter-flexible: consuming", () => {
     expect(await limiter.consume("b")).toMatchObject({ remainingPoints: 2 });
   });
 
-  it("counts what it denies", async () => {
+  it("counts denied points", async () => {
     const { limiter } = withClock({ points: 3, duration: 60 });
     for (let i = 1; i <= 5; i++)
       expect(await outcome(limiter.consume("a", 4))).toMatchObject({ consumedPoints: 4 * i });
@@ -68,7 +68,7 @@ describe("rate-limiter-flexible: consuming", () => {
     expect(await outcome(limiter.consume("a"))).toMatchObject({ consumedPoints: 21 });
   });
 
-  it("cannot count what it denies by algorithms that keep no count, and blocks by them all the same", async () => {
+  it("cannot count denied points with algorithms without a count, but still blocks with them", async () => {
     for (const algorithm of ["gcra", "token_bucket"] as const) {
       const { limiter, clock } = withClock({ points: 3, duration: 60, algorithm, blockDuration: 100 });
       await limiter.consume("a", 3);
@@ -104,7 +104,7 @@ describe("rate-limiter-flexible: consuming", () => {
     }
   });
 
-  it("never gives back what was consumed under a duration of 0", async () => {
+  it("never gives back points consumed under a duration of 0", async () => {
     const { limiter, clock } = withClock({ points: 1, duration: 0 });
     expect(await limiter.consume("a")).toMatchObject({ msBeforeNext: -1 });
     clock.advance(29 * 24 * 60 * 60 * 1000);
@@ -130,7 +130,7 @@ describe("rate-limiter-flexible: consuming", () => {
     expect(await limiter.consume("a")).toMatchObject({ isFirstInDuration: true });
   });
 
-  it("refuses what it does not do, by name, at once", async () => {
+  it("refuses unsupported options at once, by name", async () => {
     const make =
       (more: object): (() => unknown) =>
       () =>
@@ -230,8 +230,8 @@ describe("rate-limiter-flexible: everything else", () => {
 
   it("has the names of their types, for code that was written with them", async () => {
     const options: IRateLimiterOptions = { points: 2, duration: long, keyPrefix: "types", execEvenly: false };
-    const told: IRateLimiterRes = await new RateLimiterMemory(options).consume("a");
-    expect(told.remainingPoints).toBe(1);
+    const res: IRateLimiterRes = await new RateLimiterMemory(options).consume("a");
+    expect(res.remainingPoints).toBe(1);
     const store: IRateLimiterStoreOptions = { ...options, storeClient: new Redis({ lazyConnect: true }) };
     const redis: IRateLimiterRedisOptions = { ...store, rejectIfRedisNotReady: true };
     const valkey: IRateLimiterValkeyOptions = { ...store, rejectIfValkeyNotReady: true };
@@ -249,7 +249,7 @@ describe("rate-limiter-flexible: everything else", () => {
     }
   });
 
-  it("denies in this process what has consumed inMemoryBlockOnConsumed, without asking", async () => {
+  it("denies keys that have consumed inMemoryBlockOnConsumed in this process, without asking", async () => {
     const counters = new MemoryCounters({ clock: new ManualClock() });
     const options = { points: 1, duration: long, counters, keyPrefix: "remembering" };
     const remembering = new RateLimiterMemory({ ...options, inMemoryBlockOnConsumed: 2, inMemoryBlockDuration: long });
@@ -296,7 +296,7 @@ describe("rate-limiter-flexible: everything else", () => {
     expect(() => new RateLimiterUnion()).toThrow(/^limiters must be/);
   });
 
-  it("a bursty limiter goes on with its burst where the steady points are used up", async () => {
+  it("a bursty limiter uses its burst when the steady points are used up", async () => {
     const steady = new RateLimiterMemory({ points: 1, duration: long });
     const burst = new RateLimiterMemory({ keyPrefix: "burst", points: 1, duration: long });
     const bursty = new BurstyRateLimiter(steady, burst);
@@ -329,7 +329,7 @@ describe("rate-limiter-flexible: the same conversations with theirs", () => {
     ["no points", 0, [["get"], ["consume"]]],
   ];
   /** Times depend on when the window began, which is a deliberate difference. */
-  const told = (result: unknown): unknown => {
+  const toPlain = (result: unknown): unknown => {
     if (typeof result !== "object" || result === null || result instanceof Error) return result;
     const { remainingPoints, consumedPoints, isFirstInDuration } = result as RateLimiterRes;
     return { remainingPoints, consumedPoints, isFirstInDuration };
@@ -340,8 +340,8 @@ describe("rate-limiter-flexible: the same conversations with theirs", () => {
       const call = Reflect.get(limiter, method) as (key: string, ...more: number[]) => Promise<unknown>;
       answers.push(
         await call.call(limiter, "key", ...rest).then(
-          (result) => ({ resolved: told(result) }),
-          (result: unknown) => ({ rejected: told(result) }),
+          (result) => ({ resolved: toPlain(result) }),
+          (result: unknown) => ({ rejected: toPlain(result) }),
         ),
       );
     }
@@ -355,7 +355,7 @@ describe("rate-limiter-flexible: the same conversations with theirs", () => {
     expect(await speak(new RateLimiterMemory({ points, duration: long }), steps)).toEqual(expected);
   });
 
-  it("differs on purpose: theirs rewards beyond what was consumed", async () => {
+  it("differs on purpose: the original rewards beyond the consumed points", async () => {
     const rewarded: Step[] = [
       ["reward", 5],
       ["consume", 3],
@@ -394,9 +394,9 @@ describe("rate-limiter-flexible: on a real server", () => {
     const clients = [await open(), await open()];
     const limiters = clients.map((storeClient) => new RateLimiterRedis({ ...options, storeClient }));
     const asked = Array.from({ length: 50 }, (_, i) => outcome(limiters[i % 2]!.consume("a")));
-    const told = (await Promise.all(asked)) as RateLimiterRes[];
-    expect(told.filter(({ consumedPoints }) => consumedPoints <= 20)).toHaveLength(20);
-    expect(told.map(({ consumedPoints }) => consumedPoints).sort((a, b) => a - b)).toEqual(
+    const res = (await Promise.all(asked)) as RateLimiterRes[];
+    expect(res.filter(({ consumedPoints }) => consumedPoints <= 20)).toHaveLength(20);
+    expect(res.map(({ consumedPoints }) => consumedPoints).sort((a, b) => a - b)).toEqual(
       Array.from({ length: 50 }, (_, i) => i + 1),
     );
     const [first, second] = limiters as [RateLimiterRedis, RateLimiterRedis];
@@ -412,7 +412,7 @@ describe("rate-limiter-flexible: on a real server", () => {
       if ("disconnect" in client && !("destroy" in client)) client.disconnect();
       else (client as { destroy(): void }).destroy();
     }
-    // Its connections ended with the client: nothing can be asked any more, and so everything passes, uncounted.
+    // Its connections ended with the client: counters are unavailable, so everything passes, uncounted.
     await expect.poll(() => outcome(first.consume("a", 20)), { timeout: 30_000 }).toMatchObject({ consumedPoints: 0 });
   });
 
@@ -420,11 +420,11 @@ describe("rate-limiter-flexible: on a real server", () => {
     ["ioredis", (keyPrefix: string) => new Redis(server.url, { keyPrefix })],
     ["iovalkey", (keyPrefix: string) => new Valkey(server.url, { keyPrefix })],
     ["node-redis", (keyPrefix: string) => createClient({ url: server.url, keyPrefix }).connect()],
-  ])("clients of %s with prefixes of their own count apart, in keys under their prefixes", async (name, open) => {
+  ])("clients of %s with different prefixes count separately, in keys under their prefixes", async (name, open) => {
     const observer = new Redis(server.url);
     closing.push(() => observer.disconnect());
     const consumed: unknown[] = [];
-    // The last two are none that a name of a counter could begin with.
+    // The last two are not valid at the beginning of a counter's name.
     for (const keyPrefix of ["shop:", "blog:", "{shop} ", `${"long".repeat(20)}:`]) {
       const storeClient = await open(`${name}-${keyPrefix}`);
       closing.push(() => (storeClient instanceof Redis ? storeClient.disconnect() : storeClient.quit()));
@@ -503,7 +503,7 @@ describe("rate-limiter-flexible: on a real server", () => {
     for (const key of keys) expect(await storeClient.pttl(key)).toBeGreaterThan(0);
   });
 
-  it("without its counters passes, or rejects with an Error where told to, or asks its insurance", async () => {
+  it("without its counters passes, or rejects with an Error if configured, or asks its insurance", async () => {
     const gone = await startServer({ flavor: "valkey" });
     const counters = new RedisCounters({ servers: gone.url, deadlineMs: 200 });
     closing.push(() => counters.close());

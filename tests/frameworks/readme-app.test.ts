@@ -23,7 +23,7 @@ async function start(): Promise<string> {
     next();
   });
   const handler: express.RequestHandler = (_request, response) => void response.send("report");
-  // Time stands still, so that nothing refills meanwhile.
+  // The clock is frozen, so that nothing refills meanwhile.
   const frozen: typeof limit = (windows) => limit(windows, { clock: new ManualClock() });
   new Function("app", "rateLimit", "limit", "handler", code)(app, rateLimit, frozen, handler);
   running = await listenOnLoopback(createServer(app));
@@ -31,7 +31,7 @@ async function start(): Promise<string> {
 }
 
 describe("the app in README.md", () => {
-  it("serves visitors who are not signed in, each by their address, and users by who they are", async () => {
+  it("limits visitors who are not signed in by address, and users by their name", async () => {
     const url = await start();
     const ask = async (headers: Record<string, string>): Promise<string> => {
       const answer = await fetch(url, { headers });

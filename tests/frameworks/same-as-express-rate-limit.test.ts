@@ -57,7 +57,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 });
 
 describe("express-rate-limit: theirs and ours in the same conversation", () => {
-  it("answers alike: statuses, headers of every draft, bodies, what the app can read, and what is skipped", async () => {
+  it("answers alike: statuses, headers of every draft, bodies, what the app can read, and skipped requests", async () => {
     const settings = fc.record({
       limit: fc.integer({ min: 1, max: 4 }),
       isFunction: fc.boolean(),

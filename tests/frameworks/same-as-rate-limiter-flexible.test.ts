@@ -147,7 +147,7 @@ describe("rate-limiter-flexible: theirs and ours in the same conversation", () =
     }
   });
 
-  it("begins blockDuration with the first consume above points, and begins anew when it ends", async () => {
+  it("begins blockDuration with the first consume above points, and starts fresh when it ends", async () => {
     const pair = new Pair({ points: 2, duration: durationSec, blockDuration: 5 });
     const { our } = pair;
     pair.toNextWindow();
@@ -220,7 +220,7 @@ describe("rate-limiter-flexible: theirs and ours on a real server", () => {
     );
   });
 
-  it("lets exactly points pass of a crowd, blocks it once, and counts what it refuses", async () => {
+  it("lets exactly points pass of a crowd, blocks it once, and counts refused points", async () => {
     const shared = await counters();
     for (const blockDuration of [0, 1000]) {
       const options = {

@@ -29,7 +29,7 @@ import express from "express";
 import fastify, { type FastifyReply } from "fastify";
 import { createLimiter, type Decision, limit, type ProblemBody } from "sluice";
 import { afterEach, describe, expect, inject, it } from "vitest";
-import { ask, statusesOf } from "./http-exchange.ts";
+import { ask, readStatuses } from "./http-exchange.ts";
 
 const { version } = manifest;
 const soon = { timeout: 30_000, interval: 20 };
@@ -90,14 +90,14 @@ async function listen(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-function userOf({ headers }: IncomingMessage): string | undefined {
+function findUser({ headers }: IncomingMessage): string | undefined {
   return headers["x-user"]?.toString();
 }
 
 /** A server by tRPC's own adapter for Node, with its request and response in the context. */
 function start(limits: Limits, options?: TrpcRateLimitOptions<Context>): Promise<string> {
   const router = createRouter(limits, options);
-  return listen(createHTTPHandler({ router, createContext: ({ req, res }) => ({ req, res, user: userOf(req) }) }));
+  return listen(createHTTPHandler({ router, createContext: ({ req, res }) => ({ req, res, user: findUser(req) }) }));
 }
 
 function createClient(url: string, headers: Record<string, string> = {}) {
@@ -160,7 +160,7 @@ describe(`tRPC ${version}: refusing`, () => {
     await expect(caller.hello()).rejects.toMatchObject({ code: refusedCode });
   });
 
-  it("tells who handles the error why", async () => {
+  it("gives error handlers the reason", async () => {
     const caller = createRouter("0/h", { ip: () => "192.0.2.1" }).createCaller({});
     const error = await caller.hello().catch((one: unknown) => one as TRPCError);
     expect(error).toBeInstanceOf(TRPCError);
@@ -170,7 +170,7 @@ describe(`tRPC ${version}: refusing`, () => {
     expect(findRefusal(new TRPCError({ code: refusedCode }))).toBeUndefined();
   });
 
-  it("answers in the app's own words where it has some", async () => {
+  it("answers with the app's own message if there is one", async () => {
     const url = await start("0/h", { refuse: ({ status }) => ({ code: "FORBIDDEN", message: `not ${status}` }) });
     await expect(createClient(url).hello.query()).rejects.toMatchObject({
       message: "not 429",
@@ -180,7 +180,7 @@ describe(`tRPC ${version}: refusing`, () => {
 });
 
 describe(`tRPC ${version}: headers`, () => {
-  it("stand on every answer, whatever the procedure made of the call", async () => {
+  it("are on every answer, whatever the procedure did with the call", async () => {
     const url = await start("2/h");
     const statuses: number[] = [];
     for (const [i, path] of ["/hello", "/broken", "/hello"].entries()) {
@@ -198,7 +198,7 @@ describe(`tRPC ${version}: headers`, () => {
     expect((await ask(`${url}/free`)).headers["x-ratelimit-limit"]).toBeUndefined();
   });
 
-  it("go where the fetch adapter has them", async () => {
+  it("go to the fetch adapter's response headers", async () => {
     const router = createRouter("1/h", { ip: () => "192.0.2.1" });
     const request = (path: string): Promise<Response> =>
       fetchRequestHandler({
@@ -214,7 +214,7 @@ describe(`tRPC ${version}: headers`, () => {
     expect(refused.headers.get("content-type")).toMatch(/^application\/json/);
   });
 
-  it("go where the app says", async () => {
+  it("go to the target that the app names", async () => {
     const app = fastify();
     closing.push(() => app.close());
     const own = initTRPC.context<{ reply: FastifyReply }>().create();
@@ -232,7 +232,7 @@ describe(`tRPC ${version}: headers`, () => {
     expect(given.has("content-type")).toBe(false);
   });
 
-  it("go nowhere where there is nothing to set them on", async () => {
+  it("go nowhere if there is nothing to set them on", async () => {
     const router = createRouter("1/h", { ip: () => "192.0.2.1" });
     const url = await listen(createHTTPHandler({ router, createContext: () => ({}) }));
     expect((await ask(`${url}/hello`)).status).toBe(200);
@@ -253,7 +253,7 @@ describe(`tRPC ${version}: whom it counts`, () => {
     const later = await start(limit("1/h").by("user"), { dimensions: { user: async (call) => user(call) } });
     for (const url of [atOnce, later]) {
       const asked = ["ada", "bob", "ada"].map((name) => ask(`${url}/hello`, { headers: { "x-user": name } }));
-      expect((await statusesOf(asked)).sort()).toEqual([200, 200, 429]);
+      expect((await readStatuses(asked)).sort()).toEqual([200, 200, 429]);
     }
   });
 
@@ -272,18 +272,18 @@ describe(`tRPC ${version}: whom it counts`, () => {
     await expect(caller.byId("a")).rejects.toMatchObject({ code: refusedCode });
   });
 
-  it("believes nobody who says that the request is another's", async () => {
+  it("trusts no client that claims another address", async () => {
     const url = await start("1/h");
     const asking = [1, 2, 3].map((i) =>
       ask(`${url}/hello`, { headers: { "x-forwarded-for": `192.0.2.${i}`, "x-real-ip": `192.0.2.${i}` } }),
     );
-    expect((await statusesOf(asking)).sort()).toEqual([200, 429, 429]);
+    expect((await readStatuses(asking)).sort()).toEqual([200, 429, 429]);
   });
 
   it.each([
     ["by address", ["127.0.0.0/8"]],
     ["by number", 1],
-  ] as const)("believes its own proxies, told %s, and only them", async (_how, trustedProxies) => {
+  ] as const)("trusts its own proxies, given %s, and only them", async (_how, trustedProxies) => {
     const url = await start("1/h", { trustedProxies });
     const forwarded = async (chain: string): Promise<number> =>
       (await ask(`${url}/hello`, { headers: { "x-forwarded-for": chain } })).status;
@@ -294,7 +294,7 @@ describe(`tRPC ${version}: whom it counts`, () => {
     expect(await forwarded("' or 1=1")).toBe(429);
   });
 
-  it("reads a fetch request's headers where a number of proxies is trusted", async () => {
+  it("reads a fetch request's headers if a number of proxies is trusted", async () => {
     const caller = (chain: string) =>
       router.createCaller({ req: new Request("http://localhost", { headers: { "x-forwarded-for": chain } }) });
     const router = createRouter("1/h", { trustedProxies: 1 });
@@ -399,9 +399,9 @@ describe(`tRPC ${version}: how much it takes`, () => {
 });
 
 describe(`tRPC ${version}: when something is broken`, () => {
-  it("lets calls pass when the limiter breaks, and tells who listens", async () => {
+  it("lets calls pass when the limiter fails, and reports it to the listener", async () => {
     const errors: unknown[] = [];
-    const broken = new Error("broken in a way nobody thought of");
+    const broken = new Error("broken in an unexpected way");
     const limiter = createLimiter();
     const breaks = (): never => {
       throw broken;
@@ -434,7 +434,7 @@ describe(`tRPC ${version}: when something is broken`, () => {
     const answers: ProcedureAnswer[] = [];
     const limited = t.procedure
       .use(rateLimit("9/h", { ip: () => "192.0.2.1", charge: (_call, answer) => void answers.push(answer) }))
-      // @ts-expect-error: what it has to return is forgotten
+      // @ts-expect-error: its required result is missing
       .use(async ({ next }) => {
         await next();
       });
@@ -443,7 +443,7 @@ describe(`tRPC ${version}: when something is broken`, () => {
     expect(answers).toEqual([{ status: 500, data: undefined }]);
   });
 
-  it("says at once what is wrong with how it was set up", () => {
+  it("reports mistakes in its setup at once", () => {
     expect(() => rateLimit("ten per second")).toThrow(/windows/);
     expect(() => rateLimit("1/s", { trustedProxies: -1 })).toThrow(/trustedProxies/);
   });
@@ -460,7 +460,7 @@ describe(`tRPC ${version}: on a real server`, () => {
       return start("20/h", { name: "shared", counters });
     };
     const urls = [await open(), await open()];
-    const statuses = await statusesOf(Array.from({ length: 50 }, (_, i) => ask(`${urls[i % 2]}/hello`)));
+    const statuses = await readStatuses(Array.from({ length: 50 }, (_, i) => ask(`${urls[i % 2]}/hello`)));
     expect(statuses.filter((status) => status === 200)).toHaveLength(20);
     expect(statuses.filter((status) => status === 429)).toHaveLength(30);
   });
@@ -473,7 +473,7 @@ describe(`tRPC ${version}: on a real server`, () => {
     const open = await start("1/h", { name: "open", counters });
     const closed = createClient(await start("1/h", { name: "closed", counters, onFailure: "closed" }));
     await gone.close();
-    // tRPC 10 has no code for what is not available.
+    // tRPC 10 has no code for an unavailable service.
     const [code, httpStatus] =
       inject("majors") === "oldest" ? ["INTERNAL_SERVER_ERROR", 500] : ["SERVICE_UNAVAILABLE", 503];
     for (let i = 0; i < 2; i++) {

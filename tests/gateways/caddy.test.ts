@@ -8,5 +8,5 @@ describeGateway({
   name: "Caddy",
   start: (addressesFor) => startCaddy({ sitesFor: (port) => example(addressesFor(port)) }),
   statusesWhileAway: [502, 504],
-  tells: "app",
+  headersTo: "app",
 });

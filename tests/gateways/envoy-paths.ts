@@ -5,7 +5,7 @@ export interface EnvoyPaths {
   readonly unescapesSlashes: boolean;
 }
 
-/** Every way to set them, but those by which Envoy refuses or redirects what it would else have to rewrite. */
+/** Every combination of settings, except those with which Envoy refuses or redirects instead of rewriting. */
 export const everyEnvoy: readonly EnvoyPaths[] = [true, false].flatMap((normalizePath) =>
   [true, false].flatMap((mergeSlashes) =>
     [true, false].map((unescapesSlashes) => ({ normalizePath, mergeSlashes, unescapesSlashes })),

@@ -21,10 +21,10 @@ export interface GatewayUnderTest {
   readonly name: string;
   /** Starts it with the configuration that is shipped. */
   start(addressesFor: (port: number) => Addresses): Promise<TestGateway>;
-  /** What a client is told while Sluice does not answer. */
+  /** The client's answer while Sluice does not answer. */
   readonly statusesWhileAway: readonly number[];
-  /** Who is told how a client stands whose request passed. */
-  readonly tells: "client" | "app";
+  /** Who gets the rate limit headers of a request that passed. */
+  readonly headersTo: "client" | "app";
 }
 
 const policies = fileURLToPath(new URL("policies.yaml", import.meta.url));
@@ -77,23 +77,23 @@ export function describeGateway(under: GatewayUnderTest): void {
       expect(headers["x-app"]).toBeUndefined();
     }
 
-    it("passes what is allowed on to the app, whole, with its answer", async () => {
+    it("passes allowed requests on to the app, whole, and its answers back", async () => {
       const before = app.seen.length;
       const { status, headers, text } = await login(
         { "x-own": "kept", "x-ratelimit-remaining": "99" },
         "/login?next=%2Fhome",
       );
       expect([status, text, headers["x-app"]]).toEqual([200, "app answered 200", "yes"]);
-      const told = under.tells === "client" ? headers : app.seen.at(-1)!.headers;
-      expect(told["x-ratelimit-limit"]).toBe("2");
-      expect(told["x-ratelimit-remaining"]).toBe("1");
-      expect(told.ratelimit).toMatch(/^"login\/ip";r=1;t=/);
+      const seen = under.headersTo === "client" ? headers : app.seen.at(-1)!.headers;
+      expect(seen["x-ratelimit-limit"]).toBe("2");
+      expect(seen["x-ratelimit-remaining"]).toBe("1");
+      expect(seen.ratelimit).toMatch(/^"login\/ip";r=1;t=/);
       expect(app.seen.slice(before)).toMatchObject([
         { method: "POST", url: "/login?next=%2Fhome", headers: { "x-own": "kept", "content-length": "6" } },
       ]);
     });
 
-    it("answers what is denied by 429, Retry-After and a problem body, and the app does not see it", async () => {
+    it("answers denied requests with 429, Retry-After and a problem body, and the app does not see them", async () => {
       for (let times = 0; times < 2; times++) expect((await login()).status).toBe(200);
       const before = app.seen.length;
       expectDenied(await login());
@@ -109,8 +109,8 @@ export function describeGateway(under: GatewayUnderTest): void {
     });
 
     it.each([401, 403, 404, 429, 500, 503])("leaves an answer %i of the app as it is", async (status) => {
-      const { status: told, text, headers } = await ask(`/status/${status}`);
-      expect([told, text, headers["x-app"]]).toEqual([status, `app answered ${status}`, "yes"]);
+      const { status: seen, text, headers } = await ask(`/status/${status}`);
+      expect([seen, text, headers["x-app"]]).toEqual([status, `app answered ${status}`, "yes"]);
     });
 
     it("believes no header that a client wrote", async () => {
@@ -130,11 +130,11 @@ export function describeGateway(under: GatewayUnderTest): void {
       expectDenied(await login(Object.assign({}, ...forged)));
     });
 
-    it("takes nobody for a user whom nothing has proved to be one, whatever name a client gives", async () => {
+    it("accepts no unauthenticated user, whatever name a client gives", async () => {
       const named = (name: string): Sent => ({
         headers: { authorization: `Basic ${Buffer.from(`${name}:x`).toString("base64")}` },
       });
-      // Denied to who has no user, and open to everybody who has one.
+      // Denied without a user, and open to every user.
       expect((await ask("/account")).status).toBe(429);
       expect((await ask("/account", named("ada"))).status).toBe(429);
       // Denied to a user of this name.
@@ -193,7 +193,7 @@ export function describeGateway(under: GatewayUnderTest): void {
     });
   });
 
-  describe(`${under.name} while the counters cannot be asked`, () => {
+  describe(`${under.name} while the counters are unavailable`, () => {
     let app: TestApp;
     let store: TestServer;
     let sluice: TestSluice;
@@ -220,7 +220,7 @@ export function describeGateway(under: GatewayUnderTest): void {
       await app.close();
     });
 
-    it("answers 503 and a short wait, not 429, where a policy fails closed", async () => {
+    it("answers 503 and a short wait, not 429, if a policy fails closed", async () => {
       const before = app.seen.length;
       const { status, headers, text } = await ask("/vault");
       expect(status).toBe(503);
@@ -234,13 +234,13 @@ export function describeGateway(under: GatewayUnderTest): void {
       expect(app.seen.length).toBe(before);
     });
 
-    it("passes requests on where a policy fails open, and says that nothing was counted", async () => {
+    it("passes requests on if a policy fails open, and reports that nothing was counted", async () => {
       for (let times = 0; times < 3; times++) {
         const { status, headers } = await ask("/lobby");
         expect(status).toBe(200);
-        const told = under.tells === "client" ? headers : app.seen.at(-1)!.headers;
-        expect(told["x-ratelimit-degraded"]).toBe("true");
-        expect(told["x-ratelimit-degraded-reason"]).toMatch(/^storage_/);
+        const seen = under.headersTo === "client" ? headers : app.seen.at(-1)!.headers;
+        expect(seen["x-ratelimit-degraded"]).toBe("true");
+        expect(seen["x-ratelimit-degraded-reason"]).toMatch(/^storage_/);
       }
     });
   });

@@ -7,7 +7,7 @@ import type { TestGateway } from "@sluice/test-servers";
 
 const examples = fileURLToPath(new URL("../../examples/gateways/", import.meta.url));
 
-/** An example as it is shipped, with the addresses of this run in place of its own, and more patience: machines that test are slow. */
+/** An example as it is shipped, with the addresses of this run in place of its own, and longer timeouts: test machines are slow. */
 export async function readExample(name: string): Promise<(addresses: Addresses) => string> {
   const text = await readFile(examples + name, "utf8");
   return ({ sluice, app, gateway }) => {

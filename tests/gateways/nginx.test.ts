@@ -14,11 +14,11 @@ describeGateway({
   name: "nginx",
   start: (addressesFor) => startNginx({ httpFor: (port) => example(addressesFor(port)) }),
   statusesWhileAway: [503],
-  tells: "client",
+  headersTo: "client",
 });
 
 describe("nginx with auth_basic", () => {
-  it("tells Sluice of users once they are proved", async () => {
+  it("passes users to Sluice once they are authenticated", async () => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-nginx-"));
     const users = join(folder, "users");
     await writeFile(users, "ada:{PLAIN}right\nbob:{PLAIN}right\n");
@@ -34,15 +34,15 @@ describe("nginx with auth_basic", () => {
     const gateway = await startNginx({
       httpFor: (port) => withUsers(example({ sluice: sluice.address, app: app.address, gateway: `127.0.0.1:${port}` })),
     });
-    const statusOf = async (access: string): Promise<number> => {
+    const readStatus = async (access: string): Promise<number> => {
       const authorization = `Basic ${Buffer.from(access).toString("base64")}`;
       return (await askFrom("127.0.0.1", gateway, "/v1/orders/7", { headers: { authorization } })).status;
     };
     try {
-      for (const status of [200, 200, 200, 429]) expect(await statusOf("ada:right")).toBe(status);
-      // Nobody spends the limit of somebody else by giving their name.
-      for (let times = 0; times < 4; times++) expect(await statusOf("bob:wrong")).toBe(401);
-      expect(await statusOf("bob:right")).toBe(200);
+      for (const status of [200, 200, 200, 429]) expect(await readStatus("ada:right")).toBe(status);
+      // A client cannot spend another user's limit by giving that name.
+      for (let times = 0; times < 4; times++) expect(await readStatus("bob:wrong")).toBe(401);
+      expect(await readStatus("bob:right")).toBe(200);
     } finally {
       await gateway.close();
       await sluice.close();
@@ -56,7 +56,7 @@ describe("nginx without Sluice", () => {
   let app: TestApp;
   let open: TestGateway;
   let closed: TestGateway;
-  /** Nobody listens there. */
+  /** No server listens there. */
   const nowhere = "127.0.0.1:9";
 
   beforeAll(async () => {
@@ -85,7 +85,7 @@ describe("nginx without Sluice", () => {
     expect(app.seen).toEqual([]);
   });
 
-  it("passes everything where it is told to by the one line", async () => {
+  it("passes everything if the one line is changed", async () => {
     const { status, headers, text } = await askFrom("127.0.0.1", open, "/x");
     expect([status, text]).toEqual([200, "app answered 200"]);
     expect(headers.ratelimit).toBeUndefined();

@@ -13,8 +13,8 @@ import { type LimitedRoute, limitedRoutes } from "./path-spellings.ts";
 /** A server that routes as its users do, and answers with the name of the route. */
 export interface PathReader {
   readonly name: string;
-  /** The limited route that a request target reaches; undefined for none, also where it is refused or redirected. */
-  routeOf(target: string): Promise<LimitedRoute | undefined>;
+  /** The limited route that a request target reaches; undefined for none, also if it is refused or redirected. */
+  findRoute(target: string): Promise<LimitedRoute | undefined>;
   close(): Promise<void>;
 }
 
@@ -112,9 +112,9 @@ function koaApp(Create: typeof Koa): RequestListener {
 
 function serve(
   name: string,
-  routeOf: (request: { readonly url?: string | undefined }) => string | undefined,
+  findRoute: (request: { readonly url?: string | undefined }) => string | undefined,
 ): Promise<PathReader> {
-  return onNode(name, (request, response) => void response.end(routeOf(request) ?? ""));
+  return onNode(name, (request, response) => void response.end(findRoute(request) ?? ""));
 }
 
 async function onNode(name: string, listener: RequestListener): Promise<PathReader> {
@@ -165,7 +165,7 @@ function createReader(name: string, port: number, close: () => Promise<void>): P
   return {
     name,
     close,
-    routeOf: async (target) => {
+    findRoute: async (target) => {
       const answer = await sendTarget(port, target);
       if (!/^HTTP\/1\.1 200 /.test(answer)) return undefined;
       const body = answer.slice(answer.indexOf("\r\n\r\n"));

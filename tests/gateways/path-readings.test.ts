@@ -30,14 +30,14 @@ async function limitsOn(target: string): Promise<readonly string[]> {
   return found.filter(({ applies }) => applies).map(({ policy }) => policy);
 }
 
-type RouteOf = (target: string) => Promise<LimitedRoute | undefined>;
+type FindRoute = (target: string) => Promise<LimitedRoute | undefined>;
 
 /** Spellings that reach a limited route past its limit. */
-async function findEvasions(targets: Iterable<string>, routeOf: RouteOf) {
+async function findEvasions(targets: Iterable<string>, findRoute: FindRoute) {
   const evasions: string[] = [];
   let reached = 0;
   await forEach(targets, async (target) => {
-    const route = await routeOf(target);
+    const route = await findRoute(target);
     if (route === undefined) return;
     reached += 1;
     if (!(await limitsOn(target)).includes(route)) evasions.push(`${JSON.stringify(target)} runs ${route}`);
@@ -65,8 +65,8 @@ describe("the readings of a path", () => {
 
   it("include where real servers and routers take the same request line", async () => {
     expect(spellings.length).toBeGreaterThan(500);
-    for (const { name, routeOf } of readers) {
-      const { evasions, reached } = await findEvasions(spellings, routeOf);
+    for (const { name, findRoute } of readers) {
+      const { evasions, reached } = await findEvasions(spellings, findRoute);
       expect(evasions, name).toEqual([]);
       // A reader that finds nothing proves nothing.
       expect(reached, name).toBeGreaterThan(20);
@@ -82,7 +82,7 @@ describe("the readings of a path", () => {
     expect(Math.min(byMux.reached, byText.reached)).toBeGreaterThan(20);
   });
 
-  it("include where a model of Envoy takes it, and where servers behind it take what it passes on", async () => {
+  it("include the route that a model of Envoy finds, and those that servers behind it find", async () => {
     const behind = readers.filter(({ name }) => /new URL|Express, newest|Fastify/.test(name));
     expect(behind).toHaveLength(3);
     const forwarded = new Set<string>();
@@ -92,8 +92,8 @@ describe("the readings of a path", () => {
         if (path !== undefined) forwarded.add(path);
       }
     }
-    for (const routeOf of [async (path: string) => byPath(path), ...behind.map((reader) => reader.routeOf)]) {
-      const { evasions, reached } = await findEvasions(forwarded, routeOf);
+    for (const findRoute of [async (path: string) => byPath(path), ...behind.map((reader) => reader.findRoute)]) {
+      const { evasions, reached } = await findEvasions(forwarded, findRoute);
       expect(evasions).toEqual([]);
       expect(reached).toBeGreaterThan(20);
     }
@@ -110,7 +110,7 @@ describe("the readings of a path", () => {
       const example = await readExample(file);
       const gateway = await start((port) =>
         example({ sluice: sluice.address, app: `127.0.0.1:${app.port}`, gateway: `127.0.0.1:${port}` }).replace(
-          // Caddy serves the hosts that it is told of, and requests here name this one.
+          // Caddy serves only configured hosts, and requests here name this one.
           /^http:\/\/127\.0\.0\.1:(\d+) \{/m,
           "http://127.0.0.1:$1, http://h:$1 {",
         ),
@@ -123,11 +123,11 @@ describe("the readings of a path", () => {
         }
         app.targets.clear();
         await forEach(spellings, async (target) => void (await sendTarget(gateway.port, target)));
-        // The limits are used up, so whatever reached the app must be on no limited route, whoever reads it.
+        // The limits are used up, so a request that reached the app must be on no limited route, for every reader.
         expect(app.targets.size).toBeGreaterThan(20);
-        for (const { name, routeOf } of readers) {
+        for (const { name, findRoute } of readers) {
           await forEach(app.targets, async (target) => {
-            expect(await routeOf(target), `${name} reads ${JSON.stringify(target)}`).toBeUndefined();
+            expect(await findRoute(target), `${name} reads ${JSON.stringify(target)}`).toBeUndefined();
           });
         }
       } finally {
@@ -140,7 +140,7 @@ describe("the readings of a path", () => {
   );
 });
 
-/** An app that takes any bytes for a request, and remembers what it was asked for. */
+/** An app that accepts any bytes as a request, and records them. */
 async function startRawApp() {
   const targets = new Set<string>();
   const server = createServer((socket) => {

@@ -1,4 +1,4 @@
-/** The routes that are limited, each as policies write it. `public` is open to everybody. */
+/** The routes that are limited, each as policies write it. `public` is open to all clients. */
 export const limitedRoutes = {
   login: "/v1/login",
   orders: "/v1/orders/**",

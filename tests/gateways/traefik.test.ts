@@ -21,7 +21,7 @@ interface Middleware {
 describe("the configuration for Traefik", () => {
   let sluice: TestSluice;
   let forwardAuth: ForwardAuth;
-  /** Headers that are taken away before anything else happens, in lower case. */
+  /** Headers that are removed first, in lower case. */
   let removed: readonly string[];
 
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describe("the configuration for Traefik", () => {
 
   /**
    * A sub-request with the headers that Traefik documents for forwardAuth. Of a client's own, and of those that another middleware
-   * wrote in between, only what it is told to send.
+   * wrote in between, only the headers it is configured to send.
    */
   async function forward(
     client: string,
@@ -64,7 +64,7 @@ describe("the configuration for Traefik", () => {
     });
   }
 
-  it("asks what Sluice answers, and tells the app under names that it sends", async () => {
+  it("uses a route that Sluice serves, and passes on headers that Sluice sends", async () => {
     const response = await forward("203.0.113.1", "POST", "/login?next=%2F", { "x-real-ip": "198.51.100.1" });
     expect(response.status).toBe(204);
     const counted = forwardAuth.authResponseHeaders.filter((name) => !name.startsWith("X-RateLimit-Degraded"));
@@ -77,7 +77,7 @@ describe("the configuration for Traefik", () => {
     expect((await forward("203.0.113.2", "POST", "/login", {})).status).toBe(204);
   });
 
-  it("tells users apart by the header that it lets through, and believes no client's", async () => {
+  it("distinguishes users by the header that it lets through, and trusts no client's", async () => {
     const asked = (user: string): Promise<Response> =>
       forward("203.0.113.3", "GET", "/v1/orders/7", { "x-user-id": "forged" }, { "x-user-id": user });
     for (let times = 0; times < 3; times++) expect((await asked("ada")).status).toBe(204);

@@ -6,9 +6,9 @@ import { rolldown } from "rolldown";
 export interface Bundle {
   /** Every file that something of is left, from node_modules. */
   readonly files: readonly string[];
-  /** What it imports from elsewhere. */
+  /** Its external imports. */
   readonly imports: readonly string[];
-  /** What is loaded at the start, minified and compressed: without what an `import()` loads later. */
+  /** The code loaded at the start, minified and compressed, without code that an `import()` loads later. */
   readonly gzipBytes: number;
 }
 

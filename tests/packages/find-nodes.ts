@@ -9,11 +9,11 @@ export interface InstalledNode {
   readonly path: string;
 }
 
-/** The releases of Node that are tried beside the pinned one; each is installed beneath a workspace of its own. */
+/** The releases of Node that are tested in addition to the pinned one; each is installed in a separate workspace. */
 const olderMajors = [20, 22];
 
 /**
- * Every Node that came with the dependencies, oldest first. npm has them for Linux with glibc; elsewhere there is only the
+ * Every Node that came with the dependencies, oldest first. npm has them for Linux with glibc; on other platforms there is only the
  * one that runs this.
  */
 export function findNodes(): readonly InstalledNode[] {

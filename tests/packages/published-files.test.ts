@@ -51,15 +51,15 @@ describe("the files of a package", () => {
 
   it.each([
     ["no page", { "README.md": undefined }, "there is no README.md"],
-    ["a test", { "src/a.test.ts": "it();\n" }, "src/a.test.ts is of no use to anybody"],
-    ["what a build remembers", { "dist/a.tsbuildinfo": "{}" }, "dist/a.tsbuildinfo is of no use to anybody"],
+    ["a test", { "src/a.test.ts": "it();\n" }, "src/a.test.ts is of no use to users"],
+    ["a build's cache", { "dist/a.tsbuildinfo": "{}" }, "dist/a.tsbuildinfo is of no use to users"],
     [
       "a map without its source",
       { "src/index.ts": undefined },
       "dist/index.js.map leads to ../src/index.ts, which is not there",
     ],
     ["a source that is not built", { "src/c.ts": "export {};\n" }, "src/c.ts is the source of nothing"],
-    ["a module that nobody needs", { "dist/gone.js": "export {};\n" }, "nothing leads to dist/gone"],
+    ["an unused module", { "dist/gone.js": "export {};\n" }, "nothing leads to dist/gone"],
     [
       "an entry that is not there",
       { "dist/main.js": undefined },
@@ -86,7 +86,7 @@ describe("the manifest", () => {
     devDependencies: { vitest: "5.1.0" },
   };
 
-  it("is published without what is about working on it, and takes compatible versions of our own packages", () => {
+  it("is published without development settings, and accepts compatible versions of our own packages", () => {
     expect(renderManifest(manifest, ["@sluice/a", "sluice"])).toEqual({
       name: "@sluice/a",
       version: "1.0.0",

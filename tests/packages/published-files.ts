@@ -24,7 +24,7 @@ export function findSpecifiers(manifest: Readonly<Record<string, unknown>>): rea
     .map((subpath) => path.posix.join(String(manifest.name), subpath));
 }
 
-/** What is wrong with the files of a package that was unpacked to `folder`, one line each. */
+/** The problems of a package that was unpacked to `folder`, one line each. */
 export function findFileProblems(folder: string): readonly string[] {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -34,7 +34,7 @@ export function findFileProblems(folder: string): readonly string[] {
   const manifest = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as Record<string, unknown>;
   return [
     ...["README.md", "LICENSE"].filter((file) => !files.includes(file)).map((file) => `there is no ${file}`),
-    ...files.filter((file) => /\.test\.|\.tsbuildinfo$/.test(file)).map((file) => `${file} is of no use to anybody`),
+    ...files.filter((file) => /\.test\.|\.tsbuildinfo$/.test(file)).map((file) => `${file} is of no use to users`),
     ...findLostSources(folder, files),
     ...findUnreached(folder, files, findEntries(manifest)),
   ];
@@ -72,24 +72,24 @@ function findUnreached(folder: string, files: readonly string[], entries: readon
     }
     if (!/\.[jt]s$/.test(file)) return;
     const text = readFileSync(path.join(folder, file), "utf8");
-    // Who needs a module may need the types of what it is made of.
-    const declaration = `${moduleOf(file)}.d.ts`;
+    // A user of a module may need the types of the modules it imports.
+    const declaration = `${moduleName(file)}.d.ts`;
     if (files.includes(declaration)) visit(declaration, file);
     for (const next of namedModules(text, files)) visit(path.join(path.dirname(file), next), file);
     for (const { specifier } of findImports(text)) {
       if (!specifier.startsWith(".")) continue;
-      // A declaration names the TypeScript module that it was made from, and means the declaration beside it.
+      // A declaration names the TypeScript module that it was generated from, and means the declaration next to it.
       visit(path.join(path.dirname(file), specifier.replace(/(?<!\.d)\.ts$/, ".d.ts")), file);
     }
   };
   for (const entry of entries) visit(entry, "package.json");
   // A declaration may be all that is needed of a module.
-  const modules = new Set(files.filter((file) => /^dist\/.*\.[jt]s$/.test(file)).map(moduleOf));
-  for (const file of reached) modules.delete(moduleOf(file));
+  const modules = new Set(files.filter((file) => /^dist\/.*\.[jt]s$/.test(file)).map(moduleName));
+  for (const file of reached) modules.delete(moduleName(file));
   return [...problems, ...[...modules].map((module) => `nothing leads to ${module}`)];
 }
 
-function moduleOf(file: string): string {
+function moduleName(file: string): string {
   return file.replace(/(\.d)?\.[jt]s$/, "");
 }
 

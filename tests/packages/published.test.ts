@@ -52,7 +52,7 @@ beforeAll(async () => {
   const root = JSON.parse(readFileSync(path.join(repositoryRoot, "package.json"), "utf8"));
   await stranger.install(env, [...tarballs.values(), `@types/node@${root.devDependencies["@types/node"]}`]);
   equipped = stranger.copy();
-  for (const { folder: home, manifest } of packages) equipped.link(home, foreignPeersOf(manifest));
+  for (const { folder: home, manifest } of packages) equipped.link(home, listForeignPeers(manifest));
   server = await startServer({ flavor: "valkey" });
   const page = readFileSync(path.join(repositoryRoot, "packages/client/README.md"), "utf8");
   const policies = path.join(folder, "policies.yaml");
@@ -87,9 +87,9 @@ function hasAgentsPage(home: string): boolean {
 async function compileExamples(): Promise<void> {
   for (const { name, code } of examples) {
     const own = withServer(withServer(code, "redis", server.url), "grpc", sluice.grpc);
-    equipped.write(`${fileOf(name)}.ts`, own);
+    equipped.write(`${exampleFile(name)}.ts`, own);
   }
-  const files = examples.map(({ name }) => `${fileOf(name)}.ts`);
+  const files = examples.map(({ name }) => `${exampleFile(name)}.ts`);
   const problems = await compile(equipped, { resolution: "nodenext", types: ["node"], files, outDir: "compiled" });
   if (problems.length > 0) throw new Error(problems.join("\n"));
 }
@@ -101,11 +101,11 @@ function withServer(code: string, scheme: string, url: string): string {
   });
 }
 
-function fileOf(name: string): string {
+function exampleFile(name: string): string {
   return `example-${name.replace(/\W+/g, "-")}`;
 }
 
-function foreignPeersOf(manifest: Readonly<Record<string, unknown>>): readonly string[] {
+function listForeignPeers(manifest: Readonly<Record<string, unknown>>): readonly string[] {
   return Object.keys(manifest.peerDependencies ?? {}).filter((name) => !names.includes(name));
 }
 
@@ -117,7 +117,7 @@ function specifiersOn(version: string): readonly string[] {
 }
 
 /** A module that has all types of some packages. */
-function exportsOf(some: readonly string[]): string {
+function renderExports(some: readonly string[]): string {
   return packages
     .filter(({ manifest }) => some.includes(manifest.name))
     .flatMap(({ manifest }) => findSpecifiers(manifest))
@@ -128,9 +128,9 @@ function exportsOf(some: readonly string[]): string {
 describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manifest }) => {
   const { name } = manifest;
 
-  it("has nothing that publint would tell its users", async () => {
+  it("has no problem that publint reports", async () => {
     const data = readFileSync(tarballs.get(name)!);
-    const { messages } = await publint({ strict: true, pack: { tarball: arrayBufferOf(data) } });
+    const { messages } = await publint({ strict: true, pack: { tarball: toArrayBuffer(data) } });
     expect(messages).toEqual([]);
   });
 
@@ -148,7 +148,7 @@ describe.each(packages)("the tarball of $manifest.name", ({ folder: home, manife
     expect(findFileProblems(path.join(stranger.folder, "node_modules", name))).toEqual([]);
   });
 
-  it("takes its page for coding agents along, where it has one", () => {
+  it("contains its page for coding agents, if it has one", () => {
     const published = path.join(stranger.folder, "node_modules", name, "AGENTS.md");
     expect(existsSync(published)).toBe(hasAgentsPage(home));
   });
@@ -181,7 +181,7 @@ describe("pages for coding agents", () => {
   });
 });
 
-describe("a project of somebody else", () => {
+describe("a user's project", () => {
   it("has one copy of each package", () => {
     for (const name of names) expect(stranger.copiesOf(name)).toEqual([name]);
   });
@@ -204,7 +204,7 @@ describe.each(nodes)("on Node $version", ({ version, path: node }) => {
     expect(effects).toEqual([]);
     expect(Object.keys(modules)).toEqual(specifiers);
     for (const { manifest } of packages) {
-      const peers = foreignPeersOf(manifest).join("|");
+      const peers = listForeignPeers(manifest).join("|");
       for (const specifier of findSpecifiers(manifest).filter((one) => specifiers.includes(one))) {
         if (Array.isArray(modules[specifier])) expect(modules[specifier], specifier).not.toEqual([]);
         else expect(`${specifier}: ${modules[specifier]}`).toMatch(new RegExp(`Cannot find package '(${peers})'`));
@@ -212,7 +212,7 @@ describe.each(nodes)("on Node $version", ({ version, path: node }) => {
     }
   });
 
-  it("everything can be imported where its peers are installed, and the process ends", async () => {
+  it("everything can be imported if its peers are installed, and the process ends", async () => {
     const { modules } = JSON.parse(await equipped.run(node, ["import-everything.mjs", ...specifiers]));
     expect(Object.entries(modules).filter(([, exported]) => !Array.isArray(exported))).toEqual([]);
   });
@@ -230,7 +230,7 @@ describe.each(nodes)("on Node $version", ({ version, path: node }) => {
     for (const { name, output, engines } of examples) {
       if (!admits(engines, version)) continue;
       await server.command("FLUSHALL");
-      expect(await equipped.run(node, [`compiled/${fileOf(name)}.js`]), name).toBe(output);
+      expect(await equipped.run(node, [`compiled/${exampleFile(name)}.js`]), name).toBe(output);
     }
   });
 });
@@ -239,7 +239,7 @@ const serving = packages.find(({ manifest }) => manifest.name === "@sluice/serve
 describe.each(nodes.filter(({ version }) => admits(serving?.manifest.engines?.node ?? "", version)))(
   "the server on Node $version",
   ({ path: node }) => {
-    it("serves, takes up new policies and closes", async () => {
+    it("serves, applies new policies and closes", async () => {
       expect(await stranger.run(node, ["serve.mjs"])).toBe("done\n");
     });
 
@@ -273,9 +273,9 @@ async function main(): Promise<void> {
 void main();
 `;
 
-describe("TypeScript of somebody else", () => {
+describe("a user's TypeScript", () => {
   it.each(["nodenext", "bundler"] as const)("takes all types as they are, resolved for %s", async (resolution) => {
-    equipped.write("everything.ts", exportsOf(names));
+    equipped.write("everything.ts", renderExports(names));
     const files = ["everything.ts", "use-core.ts"];
     expect(await compile(equipped, { resolution, types: ["node"], files })).toEqual([]);
   });
@@ -283,13 +283,13 @@ describe("TypeScript of somebody else", () => {
   it.each(["nodenext", "bundler"] as const)(
     "needs no types of Node's for core, resolved for %s",
     async (resolution) => {
-      stranger.write("core.ts", exportsOf(["sluice"]));
+      stranger.write("core.ts", renderExports(["sluice"]));
       expect(await compile(stranger, { resolution, types: [], files: ["core.ts"] })).toEqual([]);
     },
   );
 
   it("may be as old as 5.6", async () => {
-    stranger.write("counters.ts", exportsOf(["sluice", "@sluice/redis"]));
+    stranger.write("counters.ts", renderExports(["sluice", "@sluice/redis"]));
     const files = ["counters.ts", "use-core.ts"];
     expect(await compile(stranger, { resolution: "nodenext", types: ["node"], files, compiler: "5.6" })).toEqual([]);
   });
@@ -314,7 +314,7 @@ describe("TypeScript of somebody else", () => {
     },
   );
 
-  it("is told by the compiler to use import() where CommonJS has `module` node16, or a compiler before 5.8", async () => {
+  it("is asked by the compiler to use import() if CommonJS has `module` node16, or a compiler before 5.8", async () => {
     stranger.write("required.cts", commonProgram);
     stranger.write("imported.cts", importingProgram);
     for (const which of [
@@ -341,15 +341,15 @@ describe("TypeScript of somebody else", () => {
 });
 
 describe("a bundle", () => {
-  it("has nothing of what is imported for nothing", async () => {
+  it("contains nothing of unused imports", async () => {
     for (const { manifest } of packages.filter((one) => one.manifest.sideEffects === false)) {
       const code = findSpecifiers(manifest).map((one) => `import "${one}";\n`);
-      const { files } = await bundle(stranger.folder, code.join(""), foreignPeersOf(manifest));
+      const { files } = await bundle(stranger.folder, code.join(""), listForeignPeers(manifest));
       expect(files, manifest.name).toEqual([]);
     }
   });
 
-  it("with a limiter has neither YAML nor what was not asked for, and weighs less than 45 kB", async () => {
+  it("with a limiter contains neither YAML nor unused code, and has less than 45 kB", async () => {
     const { files, imports, gzipBytes } = await bundle(
       stranger.folder,
       'import { createLimiter, limit } from "sluice";\nexport const made = [createLimiter(), limit("1/s").by("ip")];\n',
@@ -362,7 +362,7 @@ describe("a bundle", () => {
     expect(gzipBytes).toBeLessThan(45_000);
   });
 
-  it("with one function has that and what it needs", async () => {
+  it("with one function contains that and its dependencies", async () => {
     const { files, gzipBytes } = await bundle(
       stranger.folder,
       'import { findClientIp } from "sluice";\nexport const ip = findClientIp({ peer: "203.0.113.7" });\n',
@@ -372,6 +372,6 @@ describe("a bundle", () => {
   });
 });
 
-function arrayBufferOf(data: Buffer): ArrayBuffer {
+function toArrayBuffer(data: Buffer): ArrayBuffer {
   return data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength) as ArrayBuffer;
 }

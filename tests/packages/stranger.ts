@@ -16,12 +16,12 @@ import { promisify } from "node:util";
 import { npmEnvironment } from "../../scripts/pack-packages.mjs";
 import { repositoryRoot } from "../repository/source-tree.ts";
 
-/** A program that has not ended by then does not end by itself: on a quiet machine each takes about a second. */
+/** A program that has not ended by then will not end: on a quiet machine each takes about a second. */
 const programMs = 30_000;
 const installMs = 240_000;
 const installFlags = ["--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--loglevel=error"];
 
-/** A project of somebody who knows nothing of this repository: an empty folder, far from it. */
+/** A user's project that knows nothing of this repository: an empty folder outside it. */
 export class Stranger {
   readonly folder: string;
 
@@ -34,7 +34,7 @@ export class Stranger {
     writeFileSync(path.join(this.folder, file), text);
   }
 
-  /** Takes over a program from beside this file. */
+  /** Copies a program from the folder of this file. */
   copyProgram(name: string): void {
     copyFileSync(path.join(import.meta.dirname, "programs", name), path.join(this.folder, name));
   }
@@ -43,15 +43,15 @@ export class Stranger {
     await this.#run("npm", ["install", ...installFlags, ...what], npmEnvironment(env), installMs);
   }
 
-  /** Runs a program under a Node, in an environment that says next to nothing. Resolves with what it prints. */
+  /** Runs a program under a Node, in a nearly empty environment. Resolves with its output. */
   run(node: string, args: readonly string[]): Promise<string> {
-    return this.#run(node, args, environmentOf(node));
+    return this.#run(node, args, createEnvironment(node));
   }
 
   /** Runs a command that a package brought along. */
   runCommand(node: string, command: string, args: readonly string[]): Promise<string> {
     const link = path.join(this.folder, "node_modules/.bin", command);
-    return this.#run(link, args, environmentOf(node));
+    return this.#run(link, args, createEnvironment(node));
   }
 
   /** Another project with the same files. */
@@ -63,12 +63,12 @@ export class Stranger {
 
   /** Links packages that are installed in the repository, as `folder` there finds them, with their types. */
   link(folder: string, names: readonly string[]): void {
-    const typesOf = (name: string): string => `@types/${name.replace(/^@/, "").replace("/", "__")}`;
+    const typesPackage = (name: string): string => `@types/${name.replace(/^@/, "").replace("/", "__")}`;
     const found = (name: string): string | undefined =>
       [folder, ""]
         .map((place) => path.join(repositoryRoot, place, "node_modules", name))
         .find((one) => existsSync(one));
-    for (const name of [...names, ...names.map(typesOf).filter((one) => found(one) !== undefined)]) {
+    for (const name of [...names, ...names.map(typesPackage).filter((one) => found(one) !== undefined)]) {
       const target = path.join(this.folder, "node_modules", name);
       const installed = found(name);
       if (installed === undefined)
@@ -96,12 +96,12 @@ export class Stranger {
       return (await promisify(execFile)(tool, args, options)).stdout;
     } catch (error) {
       const { stdout = "", stderr = "", killed } = error as { stdout?: string; stderr?: string; killed?: boolean };
-      const how = killed === true ? "does not end by itself" : "failed";
+      const how = killed === true ? "does not end" : "failed";
       throw new Error(`${tool} ${args.join(" ")} ${how}:\n${stdout}${stderr}`, { cause: error });
     }
   }
 }
 
-function environmentOf(node: string): NodeJS.ProcessEnv {
+function createEnvironment(node: string): NodeJS.ProcessEnv {
   return { PATH: path.dirname(node), NODE_ENV: "production" };
 }

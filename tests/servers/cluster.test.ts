@@ -96,7 +96,7 @@ describe("a node's view of its cluster", () => {
     ].join("\n"),
   );
 
-  it("tells who is where, and who follows whom", () => {
+  it("contains each node's address, and each replica's primary", () => {
     expect(view.map(({ id, port, primaryId }) => [id, port, primaryId])).toEqual([
       ["aaa", 7000, undefined],
       ["bbb", 7001, undefined],
@@ -105,7 +105,7 @@ describe("a node's view of its cluster", () => {
     expect(view[1]?.flags).toEqual(["master", "fail?"]);
   });
 
-  it("tells whose a slot is, also while it moves", () => {
+  it("contains the owner of each slot, also while it moves", () => {
     expect([7, 100, 101, 16_383].map((slot) => findOwner(view, slot)?.id)).toEqual(["aaa", "bbb", "aaa", "bbb"]);
     expect(findOwner(view, 16_384)).toBeUndefined();
   });

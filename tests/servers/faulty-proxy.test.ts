@@ -45,7 +45,7 @@ describe.each(flavors)("a faulty proxy before %s", (flavor) => {
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (error.code === "ECONNRESET" || error.code === "EPIPE") client.ending = "reset";
     });
-    // A proxy that refuses may do so before the connection stands.
+    // A proxy that refuses may do so before the connection is established.
     await once(socket, "connect").catch(() => undefined);
     return client;
   }
@@ -68,7 +68,7 @@ describe.each(flavors)("a faulty proxy before %s", (flavor) => {
     await expect.poll(() => proxy.connections, { interval: 5 }).toBe(0);
   });
 
-  it("hands on that the server hangs up, after what it said last", async () => {
+  it("passes on that the server hangs up, after its last data", async () => {
     const client = await open();
     proxy.delayMs = 20;
     client.socket.write("INCR counter\r\nQUIT\r\n");
@@ -96,7 +96,7 @@ describe.each(flavors)("a faulty proxy before %s", (flavor) => {
     await expectReply(client, ":1\r\n:2\r\n");
   });
 
-  it("holds replies back for as long as it is told, and lets go of them when it is healed", async () => {
+  it("delays replies for the given time, and releases them when it is healed", async () => {
     const client = await open();
     proxy.delayMs = 600_000;
     client.socket.write("INCR counter\r\n");
@@ -171,7 +171,7 @@ describe.each(flavors)("a faulty proxy before %s", (flavor) => {
     await expectReply(next, ":2\r\n");
   });
 
-  it("drops as many replies as it is told", async () => {
+  it("drops the given number of replies", async () => {
     proxy.dropRepliesOnce(2);
     for (let count = 0; count < 2; count += 1) {
       const client = await open();

@@ -26,7 +26,7 @@ function isRunning(pid: number): boolean {
 }
 
 describe("a PostgreSQL for tests", { timeout: 60_000 }, () => {
-  it("keeps what was committed when it is killed, and takes new databases", async () => {
+  it("keeps committed data when it is killed, and accepts new databases", async () => {
     const server = await start();
     const url = await server.createDatabase();
     expect(await server.createDatabase()).not.toBe(url);

@@ -23,7 +23,7 @@ function isRunning(pid: number): boolean {
   } catch {
     return false;
   }
-  // Where nothing reaps orphans, a process that ended keeps its number.
+  // If nothing reaps orphans, a process that ended keeps its id.
   return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
 }
 
@@ -36,7 +36,7 @@ describe.each(flavors)("a %s server", (flavor) => {
     expect(server.url).toBe(`redis://127.0.0.1:${server.port}`);
   });
 
-  it("hands out replies in the order of commands, and error replies as rejections", async () => {
+  it("returns replies in the order of commands, and error replies as rejections", async () => {
     const server = closeLater(await startServer({ flavor }));
     const replies = await Promise.allSettled([
       server.command("SET", "key", 5),
@@ -149,7 +149,7 @@ describe.each(flavors)("a %s server", (flavor) => {
     await expect(pingOverTls(server, {})).rejects.toThrow(/certificate/);
   });
 
-  it("asks for a client's certificate when it is told to", async () => {
+  it("requires a client certificate if configured", async () => {
     const certificates = closeLater(await createCertificates());
     const args = ["--tls-auth-clients", "yes"];
     const server = closeLater(await startServer({ flavor, args, tls: certificates }));

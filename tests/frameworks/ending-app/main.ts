@@ -27,7 +27,7 @@ async function serve(server: Server): Promise<void> {
   await askAndClose(await listen(server), () => server.close());
 }
 
-/** Where counters are; the app keeps no hold on it, but for a client that it has made itself. */
+/** Where counters are; the app holds no reference to them, except to a client that it created itself. */
 function limits(): { readonly limits: OneLimit; readonly done: () => void } {
   const client = source === "ioredis" ? new Redis(url) : undefined;
   const counters = redis(client ?? url, { warn: false, deadlineMs: 500 });

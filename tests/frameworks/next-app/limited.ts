@@ -1,32 +1,32 @@
 import { type RouteGuard, rateLimit, rateLimitProxy } from "@sluice/middleware/next";
 import type { NextProxy, NextRequest } from "next/server.js";
-import { keptByProcess, wishes, wishHeader } from "./wishes.ts";
+import { processMap, requestedSetups, setupHeader } from "./requested-setups.ts";
 
-interface Granted {
+interface ActiveSetup {
   readonly guard: RouteGuard;
   readonly proxy: NextProxy | undefined;
 }
 
 const unlimited: RouteGuard = (handler) => handler;
 
-/** Throws what is wrong with a wish. */
-export function grantWish({ headers }: Pick<NextRequest, "headers">): Granted {
-  const name = headers.get(wishHeader)!;
-  const granted = keptByProcess<Granted>("granted");
-  if (!granted.has(name)) {
-    const { at, limits, options, proxy } = wishes().get(name)!;
-    granted.set(
+/** The setup that a request names, created at its first use. Throws if the setup has mistakes. */
+export function findSetup({ headers }: Pick<NextRequest, "headers">): ActiveSetup {
+  const name = headers.get(setupHeader)!;
+  const active = processMap<ActiveSetup>("active");
+  if (!active.has(name)) {
+    const { at, limits, options, proxy } = requestedSetups().get(name)!;
+    active.set(
       name,
       at === "proxy"
         ? { guard: unlimited, proxy: rateLimitProxy(limits, options, proxy) }
         : { guard: rateLimit(limits, options), proxy: undefined },
     );
   }
-  return granted.get(name)!;
+  return active.get(name)!;
 }
 
 /** In an app of yours: `const limited = rateLimit("100/m", { trustedProxies: 1 })`. */
 export const limited: RouteGuard =
   (handler) =>
   (request, ...rest) =>
-    grantWish(request).guard(handler)(request, ...rest);
+    findSetup(request).guard(handler)(request, ...rest);

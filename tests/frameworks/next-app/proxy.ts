@@ -1,9 +1,9 @@
 import type { NextProxy, ProxyConfig } from "next/server.js";
-import { grantWish } from "./limited.ts";
+import { findSetup } from "./limited.ts";
 
-export const proxy: NextProxy = (request, event) => grantWish(request).proxy?.(request, event);
+export const proxy: NextProxy = (request, event) => findSetup(request).proxy?.(request, event);
 
-/** Only where a test wants it, because Next holds uploads back for a proxy. */
+/** Only if a test requests it, because Next holds uploads back for a proxy. */
 export const config: ProxyConfig = {
   matcher: [{ source: "/:path*", has: [{ type: "header", key: "x-at", value: "proxy" }] }],
 };

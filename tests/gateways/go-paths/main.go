@@ -1,7 +1,7 @@
 // Records where Go's net/http takes each request target of a list: see print-spellings.ts for how to run it.
 //
 // Reads a JSON list of targets, each character a byte, and writes a JSON object: by target, the route that a ServeMux runs
-// ("" where it runs none of them, or redirects) and the path that a handler sees; null for what Go refuses as a request.
+// ("" if it runs none of them, or redirects) and the path that a handler sees; null for what Go refuses as a request.
 package main
 
 import (

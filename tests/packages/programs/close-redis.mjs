@@ -1,4 +1,4 @@
-// Counts on the server it is told of, closes, and prints what still keeps the process: nothing. Then it ends by itself.
+// Counts on the given server, closes, and prints what still keeps the process alive: nothing. Then it must end.
 import assert from "node:assert/strict";
 import { redis } from "@sluice/redis";
 import { createLimiter } from "sluice";

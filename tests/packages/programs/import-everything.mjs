@@ -1,5 +1,5 @@
-// Imports every module it is told of, and creates limiters. Prints, as JSON, whatever that did beside giving values; then it
-// must end by itself.
+// Imports every given module, and creates limiters. Prints, as JSON, every side effect of that; then it must end without
+// help.
 /** @returns {Set<string>} */
 function look() {
   return new Set([
@@ -30,13 +30,13 @@ const { createLimiter, limit, MemoryCounters } = await import("sluice");
 const { redis, RedisCounters } = await import("@sluice/redis");
 limit("1/h").by("ip").checkSync("203.0.113.7");
 createLimiter({ counters: new MemoryCounters() }).checkSync({ dimensions: { ip: "203.0.113.7" } });
-// Nobody listens there, and nobody asks.
+// No server listens there, and no check is made.
 createLimiter({ counters: redis("redis://127.0.0.1:1") });
 createLimiter({ counters: new RedisCounters({ servers: "redis+cluster://127.0.0.1:1" }) });
 const { connect } = await import("@sluice/client/http");
 connect("http://127.0.0.1:1");
 
-// What loading itself needed is put away a turn later.
+// Resources that loading itself needed are released a turn later.
 await new Promise((resolve) => setImmediate(resolve));
 const effects = [...look()].filter((one) => !before.has(one));
 process.stdout.write(JSON.stringify({ modules, effects }));

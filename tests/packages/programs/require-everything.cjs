@@ -1,4 +1,4 @@
-// Loads every module it is told of by `require`, and prints what it could not load.
+// Loads every given module with `require`, and prints those it could not load.
 const problems = [];
 for (const specifier of process.argv.slice(2)) {
   try {

@@ -1,5 +1,5 @@
-// Serves policies, reads them again when they have become many, answers over HTTP, and closes; then it ends by itself. Many
-// policies are parsed by a worker, which is a file of its own. Prints "done", or fails.
+// Serves policies, reads them again when they have become many, answers over HTTP, and closes; then it must end. Many
+// policies are parsed by a worker, which is a separate file. Prints "done", or fails.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { createLogger, parseSettings, startDaemon } from "@sluice/server";

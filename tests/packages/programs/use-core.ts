@@ -35,7 +35,7 @@ const explanation: Explanation = await limiter.explain(request);
 // @ts-expect-error: a cost is a number
 const wrong: CheckRequest = { cost: "2" };
 
-function problemsOf(act: () => unknown): readonly Problem[] {
+function listProblems(act: () => unknown): readonly Problem[] {
   try {
     act();
     return [];
@@ -45,7 +45,7 @@ function problemsOf(act: () => unknown): readonly Problem[] {
   }
 }
 
-const problems = problemsOf(() => limiter.checkSync(wrong)).map(renderProblem);
+const problems = listProblems(() => limiter.checkSync(wrong)).map(renderProblem);
 const contract: readonly ContractCase[] = counterStoreContract;
 const asExpected =
   reason === "within_limits" &&

@@ -21,7 +21,7 @@ export function parseClusterView(reply: string): readonly SeenNode[] {
         port: Number(/:(\d+)@/.exec(address)?.[1]),
         flags: flags.split(","),
         primaryId: primaryId === "-" ? undefined : primaryId,
-        // Slots in migration, as `[93->-id]`, are listed beside those that the node owns.
+        // Slots in migration, as `[93->-id]`, are listed with those that the node owns.
         slots: slots.filter((slot) => !slot.startsWith("[")).map(parseRange),
       };
     });

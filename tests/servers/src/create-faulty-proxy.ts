@@ -34,7 +34,7 @@ export interface FaultyProxy {
 interface Link {
   readonly client: Socket;
   readonly upstream: Socket;
-  /** What is to happen to the client, in this order. */
+  /** The actions toward the client, in this order. */
   readonly delayed: { readonly act: () => void; readonly timer: NodeJS.Timeout }[];
   lastDueMs: number;
   /** Something was swallowed. */

@@ -4,7 +4,7 @@ import { loopback } from "./find-free-port.ts";
 
 /** What a server says to a statement instead of carrying it out. */
 export interface PostgresReply {
-  /** error: it fails. notice: it succeeds, and something is said beside it. */
+  /** error: it fails. notice: it succeeds, with a notice. */
   readonly as: "error" | "notice";
   readonly severity: string;
   /** The SQLSTATE. */
@@ -23,7 +23,7 @@ export interface PostgresProxy {
 
 /**
  * A proxy before a PostgreSQL that answers some statements itself, as another server of the same protocol does. It knows those that
- * are sent without parameters and by themselves, on connections without TLS.
+ * are sent alone and without parameters, on connections without TLS.
  */
 export async function createPostgresProxy(
   target: { readonly host: string; readonly port: number },

@@ -5,7 +5,7 @@ export async function roleOf(server: TestServer): Promise<unknown> {
   return (await askRole(server))[0];
 }
 
-/** Whether it is a replica that has its primary's data and hears of every change. */
+/** Whether it is a replica that has its primary's data and receives every change. */
 export async function isReplicating(server: TestServer): Promise<boolean> {
   const [role, , , link] = await askRole(server);
   return role === "slave" && link === "connected";

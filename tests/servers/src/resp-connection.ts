@@ -62,7 +62,7 @@ export function encodeCommand(args: readonly Argument[]): Buffer {
   return Buffer.concat([Buffer.from(`*${args.length}\r\n`), ...parts]);
 }
 
-/** The reply that starts at `start`, and where the next one does; undefined until it is there whole. */
+/** The reply that starts at `start`, and the start of the next one; undefined until it is complete. */
 export function decodeReply(bytes: Buffer, start: number): { value: unknown; end: number } | undefined {
   const lineEnd = bytes.indexOf("\r\n", start);
   if (lineEnd < 0) return undefined;

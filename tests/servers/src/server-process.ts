@@ -12,7 +12,7 @@ const startWithinMs = 15_000;
 const startAttempts = 5;
 const maxLogChars = 4_000;
 
-/** Where a process is about to be started. */
+/** The place where a process will be started. */
 export interface ServerPlace {
   readonly folder: string;
   readonly port: number;
@@ -26,7 +26,7 @@ export interface ProcessOptions {
   argsFor(place: ServerPlace): Promise<readonly string[]>;
 }
 
-/** Starts a server at a place of its own, and resolves when it answers. */
+/** Starts a server at a separate place, and resolves when it answers. */
 export async function startProcess(options: ProcessOptions): Promise<TestServer> {
   for (let attempt = 1; ; attempt += 1) {
     const folder = await mkdtemp(path.join(tmpdir(), `sluice-${options.flavor}-`));
@@ -49,7 +49,7 @@ class ServerProcess implements TestServer {
   readonly url: string;
   readonly unixSocket: string;
   readonly folder: string;
-  /** The end of what it printed. */
+  /** The end of its output. */
   log = "";
   readonly #args: readonly string[];
   #child: ChildProcess | undefined;
@@ -76,7 +76,7 @@ class ServerProcess implements TestServer {
 
   command(...args: readonly Argument[]): Promise<unknown> {
     if (this.#state === "stopped") {
-      return Promise.reject(new Error(`${this.#name} is stopped and cannot be asked ${args[0]}; restart it first.`));
+      return Promise.reject(new Error(`${this.#name} is stopped and cannot run ${args[0]}; restart it first.`));
     }
     if (this.#connection === undefined || this.#connection.closed) {
       this.#connection = new RespConnection(this.unixSocket);

@@ -1,6 +1,6 @@
 import type { TestServer } from "./test-server.ts";
 
-/** Starts so many at once. If one does not start, the others are closed again, and its error is thrown. */
+/** Starts several at once. If one does not start, the others are closed again, and its error is thrown. */
 export async function startAll(count: number, start: () => Promise<TestServer>): Promise<readonly TestServer[]> {
   const outcomes = await Promise.allSettled(Array.from({ length: count }, start));
   const servers = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));

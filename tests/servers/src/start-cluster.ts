@@ -30,7 +30,7 @@ export interface TestCluster {
   beginMigration(slot: number, to: TestServer): Promise<void>;
   /** Moves keys that a migration was begun for, all of them unless some are named. */
   moveKeys(slot: number, to: TestServer, keys?: readonly string[]): Promise<void>;
-  /** Moves what is left, and makes the other node the owner. */
+  /** Moves the remaining keys, and makes the other node the owner. */
   finishMigration(slot: number, to: TestServer): Promise<void>;
   /**
    * Resolves when the nodes that run agree that every slot has an owner, every owner runs, and every replica that runs
@@ -97,7 +97,7 @@ function createCluster(flavor: Flavor, nodes: readonly TestServer[], ids: readon
   const nodeOf = (id: string | undefined): TestServer | undefined => nodes.find((node) => idOf(node) === id);
   const anyView = async (): Promise<readonly SeenNode[]> => {
     const [node] = running();
-    if (node === undefined) throw new Error("No node of the cluster runs, so there is none to ask.");
+    if (node === undefined) throw new Error("No node of the cluster is running; start one first.");
     return viewOf(node);
   };
 
@@ -150,7 +150,7 @@ function createCluster(flavor: Flavor, nodes: readonly TestServer[], ids: readon
   const finishMigration = async (slot: number, to: TestServer): Promise<void> => {
     const from = await ownerOf(slot);
     await moveKeys(slot, to);
-    // The new owner first, so that there is no moment in which nobody is.
+    // The new owner first, so that the slot always has an owner.
     const rest = (await viewOf(to)).filter(({ flags }) => flags.includes("master")).map(({ id }) => nodeOf(id));
     for (const node of new Set([to, from, ...rest])) {
       if (node?.state === "running") await node.command("CLUSTER", "SETSLOT", slot, "NODE", idOf(to));

@@ -12,24 +12,24 @@ const startWithinMs = 15_000;
 const startAttempts = 5;
 const maxLogChars = 4_000;
 
-/** A gateway that runs as a process of its own, on loopback. */
+/** A gateway that runs as a separate process, on loopback. */
 export interface TestGateway {
   /** `http://127.0.0.1:12345` */
   readonly url: string;
   readonly port: number;
-  /** The end of what it printed. */
+  /** The end of its output. */
   readonly log: string;
   close(): Promise<void>;
 }
 
 export interface GatewayProgram {
   readonly program: "nginx" | "caddy" | "prometheus";
-  /** Its configuration, for a folder of its own and the port that it listens on. */
+  /** Its configuration, for its folder and the port that it listens on. */
   configFor(folder: string, port: number): string;
   argsFor(folder: string, configFile: string, port: number): readonly string[];
 }
 
-/** Starts a gateway in a folder of its own, and resolves when it accepts connections. */
+/** Starts a gateway in a separate folder, and resolves when it accepts connections. */
 export async function startGateway(gateway: GatewayProgram): Promise<TestGateway> {
   for (let attempt = 1; ; attempt += 1) {
     const folder = await mkdtemp(path.join(tmpdir(), `sluice-${gateway.program}-`));

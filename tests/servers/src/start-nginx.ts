@@ -2,11 +2,11 @@ import path from "node:path";
 import { startGateway, type TestGateway } from "./start-gateway.ts";
 
 export interface NginxOptions {
-  /** What stands in `http { }`, for the port that nginx is to listen on. */
+  /** The content of `http { }`, for the port that nginx listens on. */
   httpFor(port: number): string;
 }
 
-/** Debian's nginx in one process, with all that it writes in a folder of its own. */
+/** Debian's nginx in one process, with all of its files in a separate folder. */
 export function startNginx({ httpFor }: NginxOptions): Promise<TestGateway> {
   return startGateway({
     program: "nginx",
@@ -24,7 +24,7 @@ http {
 ${httpFor(port)}
 }
 `,
-    // Until the configuration is read it logs where it was built to.
+    // Until the configuration is read, it logs to its compiled-in path.
     argsFor: (folder, config) => ["-p", folder, "-c", config, "-e", "stderr"],
   });
 }

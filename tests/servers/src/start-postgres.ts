@@ -26,7 +26,7 @@ export interface PostgresOptions {
   readonly tls?: TestCertificates;
 }
 
-/** A real PostgreSQL on loopback, with a folder of its own. It ends with the process that started it, however that ends. */
+/** A real PostgreSQL on loopback, with a separate folder. It ends with the process that started it, however that ends. */
 export interface TestPostgres {
   readonly port: number;
   /** `postgres://user:password@127.0.0.1:12345/postgres` */
@@ -35,13 +35,13 @@ export interface TestPostgres {
   readonly folder: string;
   /** Another one after `start`. */
   readonly pid: number;
-  /** The end of what it printed. */
+  /** The end of its output. */
   readonly log: string;
   /** A new database on it, and its URL. */
   createDatabase(): Promise<string>;
-  /** Runs statements by psql, which is not ours, and returns what it prints. */
+  /** Runs statements with psql, which is not ours, and returns its output. */
   psql(statements: string, url?: string): Promise<string>;
-  /** Ends it: SIGINT cuts connections, SIGKILL is a crash. What was committed stays. */
+  /** Ends it: SIGINT cuts connections, SIGKILL is a crash. Committed data stays. */
   stop(signal?: "SIGINT" | "SIGTERM" | "SIGKILL"): Promise<void>;
   /** Starts it again on the same port and data. */
   start(): Promise<void>;
@@ -50,8 +50,8 @@ export interface TestPostgres {
 }
 
 /**
- * Starts a PostgreSQL whose texts sort as people of the United States sort them, so that whoever expects another order has to ask
- * for it. It does without fsync: what is committed outlives its crash, and not the machine's.
+ * Starts a PostgreSQL with the collation en_US, so that queries that need another order must ask for it. It runs without
+ * fsync: committed data survives its crash, but not the machine's.
  */
 export async function startPostgres({ settings = {}, tls }: PostgresOptions = {}): Promise<TestPostgres> {
   for (let attempt = 1; ; attempt += 1) {
@@ -193,7 +193,7 @@ class PostgresProcess implements TestPostgres {
 
   async close(): Promise<void> {
     await this.stop("SIGKILL");
-    // Its children end by themselves when they notice, and until then may still write.
+    // Its children end when they notice, and may still write until then.
     await rm(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     this.#watchman?.kill("SIGKILL");
   }
@@ -213,7 +213,7 @@ function program(name: string): string {
   return files.find((file) => existsSync(file)) ?? name;
 }
 
-/** PostgreSQL refuses to run as root; as anybody else it runs as who started it. */
+/** PostgreSQL refuses to run as root; any other user runs it as themselves. */
 function findOwner(): { readonly uid?: number; readonly gid?: number } {
   if (process.getuid?.() !== 0) return {};
   for (const name of ["postgres", "nobody"]) {
@@ -225,5 +225,7 @@ function findOwner(): { readonly uid?: number; readonly gid?: number } {
       // No such user.
     }
   }
-  throw new Error("PostgreSQL does not run as root, and there is neither a user postgres nor nobody to run it as.");
+  throw new Error(
+    "PostgreSQL does not run as root, and there is no user `postgres` or `nobody` to run it as; create one.",
+  );
 }

@@ -3,7 +3,7 @@ import { loopback } from "./find-free-port.ts";
 import { startGateway, type TestGateway } from "./start-gateway.ts";
 
 export interface PrometheusOptions {
-  /** What it scrapes: `127.0.0.1:12345`, by job. */
+  /** The scrape targets: `127.0.0.1:12345`, by job. */
   readonly targets: Readonly<Record<string, string>>;
   /** Paths of files with rules. */
   readonly rules?: readonly string[];

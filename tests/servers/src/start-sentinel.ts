@@ -41,9 +41,9 @@ const failoverTimeoutMs = 1_500;
  *
  * The period of pings is bounded from both sides. Sentinels begin to wait for a new primary's answer one period before they
  * send the first ping, so `downAfterMs` has to be twice as long, or they find it down. And they fail over only to a replica
- * that they heard of in the last five periods, and once the primary is down, they ask replicas every second.
+ * that they saw in the last five periods, and once the primary is down, they ask replicas every second.
  *
- * A sentinel that was kept from running doubts itself for the tilt period.
+ * A sentinel that was suspended distrusts itself for the tilt period.
  */
 const periodsMs = {
   "ping-period": 300,
@@ -111,7 +111,7 @@ async function startOneSentinel(flavor: Flavor, configuration: readonly string[]
     flavor,
     tls: false,
     argsFor: async (place) => {
-      // A sentinel writes what it learns into its file, and reads it again after a restart.
+      // A sentinel writes its state into its file, and reads it again after a restart.
       const file = path.join(place.folder, "sentinel.conf");
       await writeFile(file, `${configuration.join("\n")}\n`);
       return [file, "--sentinel", ...basicArgs(place)];

@@ -5,7 +5,7 @@ import type { Flavor, TestServer } from "./test-server.ts";
 
 export interface StandaloneOptions {
   readonly flavor: Flavor;
-  /** More of the command line, such as `["--maxmemory", "2mb"]`. What is said last holds. */
+  /** More of the command line, such as `["--maxmemory", "2mb"]`. The last value of an option wins. */
   readonly args?: readonly string[];
   /** Makes the port speak TLS alone. A client may show a certificate; with `--tls-auth-clients yes` it has to. */
   readonly tls?: TestCertificates;

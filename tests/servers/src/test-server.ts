@@ -6,14 +6,14 @@ export const flavors: readonly Flavor[] = ["valkey", "redis"];
 
 export type ServerState = "running" | "paused" | "stopped";
 
-/** A real server on loopback, with a folder of its own. It ends with the process that started it, however that ends. */
+/** A real server on loopback, with a separate folder. It ends with the process that started it, however that ends. */
 export interface TestServer {
   readonly flavor: Flavor;
   readonly host: string;
   readonly port: number;
-  /** `redis://host:port`, or `rediss://` where it speaks TLS. */
+  /** `redis://host:port`, or `rediss://` if it uses TLS. */
   readonly url: string;
-  /** Answers without TLS also where the port speaks TLS alone. */
+  /** Accepts connections without TLS, even if the port accepts TLS only. */
   readonly unixSocket: string;
   readonly folder: string;
   /** Another one after `restart`. */

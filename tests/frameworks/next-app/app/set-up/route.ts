@@ -1,10 +1,10 @@
 import type { NextRequest } from "next/server.js";
-import { grantWish } from "../../limited.ts";
+import { findSetup } from "../../limited.ts";
 
-/** Sets the app up as the test wants it, and tells what is wrong with that. */
+/** Sets the app up as the test requests, and reports mistakes in that setup. */
 export const GET = (request: NextRequest): Response => {
   try {
-    grantWish(request);
+    findSetup(request);
     return new Response(null, { status: 204 });
   } catch (error) {
     return new Response((error as Error).message, { status: 400 });
