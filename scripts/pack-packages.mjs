@@ -111,8 +111,8 @@ export function renderManifest(manifest, own) {
 export function npmEnvironment(env) {
   const aboutProject =
     /^(npm_(lifecycle|package|command|execpath|node_execpath)|npm_config_(local_prefix|workspaces?|include_workspace_root)$|INIT_CWD$)/i;
-  const kept = Object.entries(env).filter(([name]) => !aboutProject.test(name));
-  return /** @type {NodeJS.ProcessEnv} */ (Object.fromEntries(kept));
+  const own = Object.entries(env).filter(([name]) => !aboutProject.test(name));
+  return /** @type {NodeJS.ProcessEnv} */ (Object.fromEntries(own));
 }
 
 /**
@@ -122,8 +122,8 @@ export function npmEnvironment(env) {
 function withoutSource(value) {
   if (Array.isArray(value)) return value.map(withoutSource);
   if (typeof value !== "object" || value === null) return value;
-  const kept = Object.entries(value).filter(([key]) => key !== "source");
-  return Object.fromEntries(kept.map(([key, inner]) => [key, withoutSource(inner)]));
+  const others = Object.entries(value).filter(([key]) => key !== "source");
+  return Object.fromEntries(others.map(([key, inner]) => [key, withoutSource(inner)]));
 }
 
 /**

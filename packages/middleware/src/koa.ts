@@ -53,9 +53,9 @@ function keepHeadersOfErrors(context: Context, headers: Readonly<Record<string, 
       return;
     }
     const { removeHeader } = res;
-    const kept = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
+    const rateLimitHeaders = new Set(Object.keys(headers).map((name) => name.toLowerCase()));
     res.removeHeader = (name) => {
-      if (!kept.has(name.toLowerCase())) removeHeader.call(res, name);
+      if (!rateLimitHeaders.has(name.toLowerCase())) removeHeader.call(res, name);
     };
     try {
       onerror.call(context, error);

@@ -71,11 +71,11 @@ describe("limits by shape", () => {
   it("leaves the warning of an outage to counters that report their outages", async () => {
     const warned = async (reportsOutages: boolean, fault: StoreUnavailableReason): Promise<number> => {
       const counters = { ...failingCounters(() => new StoreUnavailable(fault)), reportsOutages };
-      const heard = vi.spyOn(process, "emitWarning").mockReturnValue();
+      const warnings = vi.spyOn(process, "emitWarning").mockReturnValue();
       const limits = new LimitsByShape("test", { counters, prefix: "p" });
       expect(await limits.hit("key", { windowMs: 1000, limit: 1 })).toMatchObject({ allowed: true, degraded: fault });
-      const count = heard.mock.calls.length;
-      heard.mockRestore();
+      const count = warnings.mock.calls.length;
+      warnings.mockRestore();
       return count;
     };
     expect(await warned(true, "storage_unavailable")).toBe(0);

@@ -41,7 +41,7 @@ export class PacedCall implements CallBelow {
   /** Undefined while waiting: a call that is created but not started could end without notifying any listener. */
   #below: CallBelow | undefined;
   #listener: Partial<InterceptingListener> | undefined;
-  #state: "waiting" | "under way" | "over" = "waiting";
+  #state: "waiting" | "running" | "over" = "waiting";
   #held: ((below: CallBelow) => void)[] = [];
   /** Cancels the wait for a turn, while there is one, and leaves nothing behind. */
   #endWait: (() => void) | undefined;
@@ -148,7 +148,7 @@ export class PacedCall implements CallBelow {
       this.#below.start(metadata, this.#listen(caller, end));
       // A listener that is answered at once may send more; those messages come after the held ones.
       for (const operation of this.#held) operation(this.#below);
-      this.#state = "under way";
+      this.#state = "running";
       this.#held = [];
     } catch (error) {
       end();
@@ -166,23 +166,23 @@ export class PacedCall implements CallBelow {
         caller.learn(readRateLimit(metadata.getMap(), { nowMs: clock.epochMs() }), undefined, initial === undefined);
         end();
         initial = metadata;
-        this.#heard?.onReceiveMetadata?.(metadata);
+        this.#listenerBelow?.onReceiveMetadata?.(metadata);
       },
       onReceiveMessage: (message) => {
-        this.#heard?.onReceiveMessage?.(message);
+        this.#listenerBelow?.onReceiveMessage?.(message);
       },
       onReceiveStatus: (status) => {
         const nowMs = clock.epochMs();
         const { ms } = readRequestedWait(status, initial, nowMs);
         caller.learn(readRateLimit(status.metadata?.getMap() ?? {}, { nowMs }), ms, initial === undefined);
         end();
-        this.#heard?.onReceiveStatus?.(status);
+        this.#listenerBelow?.onReceiveStatus?.(status);
       },
     };
   }
 
   /** The listener for events of the wrapped call. Undefined once this call has ended. */
-  get #heard(): Partial<InterceptingListener> | undefined {
+  get #listenerBelow(): Partial<InterceptingListener> | undefined {
     return this.#state === "over" ? undefined : this.#listener;
   }
 

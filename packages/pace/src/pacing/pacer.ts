@@ -116,7 +116,7 @@ export class Pacer {
     }
   }
 
-  /** Resolves when it is this call's turn: it has taken its cost and, where it runs, counts as running. */
+  /** Resolves when it is this call's turn: it has taken its cost and, if it runs, counts as running. */
   turn(runs: boolean, options: TurnOptions = {}): Promise<void> {
     return new Promise((resolve, reject) => {
       checkOptions(options, { signal: "signal" });
