@@ -47,6 +47,16 @@ export { fits, isTaken, type LookedAt, outcomesFromPlan, type TakePlan } from ".
 export { rememberPerLimit, rememberPerWindow } from "./decision/remember-per-window.ts";
 export { outageRetryMs } from "./decision/retry-after.ts";
 export { outageDecision } from "./decision/uncounted-decision.ts";
+export {
+  Deadlines,
+  Flight,
+  type Line,
+  type LineTime,
+  mayRepeat,
+  type Peer,
+  type PendingQuestion,
+  retryAtMs,
+} from "./failing/deadlines.ts";
 export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
 export { Lease, type LeaseTimes } from "./leases/lease.ts";
 export { defaultDeadlineMs, defaultIdTtlMs } from "./policy/bounds.ts";

@@ -1,26 +1,23 @@
+import type { PendingQuestion } from "sluice/store";
 import type { ArrivalQuestion, Question } from "./question.ts";
 
-/** A question that somebody waits for the answer of. */
-export class Pending {
+/** A question whose answer a caller waits for. Its deadlines are moved by `Deadlines`. */
+export class Pending implements PendingQuestion {
   readonly question: Question | ArrivalQuestion;
   readonly weight: number;
   readonly budgetMs: number;
   readonly patienceMs: number;
   readonly startMs: number;
-  /** When it is given up. Moves only by the time that this process does not run meanwhile, a second at most. */
   expiresMs: number;
-  /** Until when the server may still carry it out; moves with it. */
-  lateMs: number;
   excusedMs = 0;
-  /** When it is asked again, if that cannot charge twice. */
   retryMs: number;
   sent = false;
   settled = false;
   /** It was asked a second time without an answer to the first, which may have been carried out. */
   retried = false;
-  /** How often it was asked anew because the server said that nothing was done. */
+  /** How often it was asked again because the server said that nothing was done. */
   repeats = 0;
-  /** It travels in a call of its own, because its slot is on the move. */
+  /** It travels in a separate call, because its slot is on the move. */
   alone = false;
   /** With an answer, or with what the asker of an arrival makes of one. */
   readonly resolve: (answer: unknown) => void;
@@ -42,9 +39,13 @@ export class Pending {
     this.patienceMs = patienceMs;
     this.startMs = startMs;
     this.expiresMs = startMs + patienceMs;
-    this.lateMs = startMs + Math.max(budgetMs, patienceMs);
     this.retryMs = retryMs;
     this.resolve = resolve;
     this.reject = reject;
+  }
+
+  /** Until when the server may still carry it out; moves with `expiresMs`. */
+  get lateMs(): number {
+    return this.startMs + Math.max(this.budgetMs, this.patienceMs) + this.excusedMs;
   }
 }
