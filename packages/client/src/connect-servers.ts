@@ -10,13 +10,14 @@ import {
   validateRequest,
 } from "sluice";
 import { aFunction, anObject, checkOptions, type OptionForm, type OptionForms } from "sluice/store";
+import type { Unanswered } from "./batch.ts";
 import type { AnswerValue, Exchange, ExchangeEvents, Question } from "./exchange.ts";
 import { type AddressState, GuardedAddress } from "./guarded-address.ts";
 import { invalidRequest } from "./invalid-request.ts";
 import { checkLeaseOptions, RemoteLeases } from "./leases/remote-leases.ts";
 import type { Address } from "./parse-addresses.ts";
 import { parseDeadlineMs } from "./parse-deadline.ts";
-import { QuestionLine, type Unanswered } from "./question-line.ts";
+import { QuestionLine } from "./question-line.ts";
 import type { ConnectOptions, RemoteLimiter, RemoteStats, TlsOptions } from "./remote-limiter.ts";
 import { type RemoteTime, systemTime } from "./remote-time.ts";
 import { createStopgap, unanswered } from "./when-unavailable.ts";
@@ -66,7 +67,7 @@ export function connectServers(
         // A caller that waits longer for an answer waits as long for the connection.
         openWithinMs: Math.max(deadlineMs, leastPatienceMs),
         onReady: () => line.wake(),
-        onAside: () => line.despair(),
+        onAside: () => line.failWaiting(),
         onChange: tell,
       }),
   );

@@ -32,6 +32,22 @@ export interface LeaseReply {
 
 export type QuestionKind = Question["kind"];
 
+/** Whether asking twice does the same as asking once. */
+export function isRepeatable(question: Question): boolean {
+  if (question.kind === "reset") return true;
+  return question.kind === "check" && (question.request.preview === true || question.request.id !== undefined);
+}
+
+/** How much of `maxBatchCharacters` a question takes. */
+export function countCharacters(question: Question): number {
+  if (question.kind === "give") return question.receipt.length;
+  const { dimensions, domain = "", id = "", policies = [] } = question.request;
+  let characters = domain.length + id.length;
+  for (const policy of policies) characters += policy.length;
+  for (const name in dimensions) characters += name.length + dimensions[name]!.length;
+  return characters;
+}
+
 /** A question on its way. */
 export interface SentQuestion {
   readonly question: Question;

@@ -1,70 +1,23 @@
-import type { SluiceError, StoreUnavailableReason } from "sluice";
-import { excuse, isStarved, Stalls, whyLate } from "sluice/store";
+import { Deadlines, mayRepeat, retryAtMs, whyLate } from "sluice/store";
+import { AddressPool } from "./address-pool.ts";
+import { Batch, mayStillBeAnswered, type Outcome, type Pending, type Unanswered } from "./batch.ts";
 import {
-  type AnswerValue,
+  countCharacters,
   ExchangeError,
+  isRepeatable,
   maxBatch,
   maxBatchCharacters,
   type Question,
-  type QuestionKind,
   type Reply,
-  type Sending,
 } from "./exchange.ts";
 import type { GuardedAddress } from "./guarded-address.ts";
 import type { RemoteTime } from "./remote-time.ts";
-
-/** How a question ended. */
-export type Outcome =
-  | { readonly kind: "answer"; readonly value: AnswerValue }
-  | { readonly kind: "refused"; readonly error: SluiceError }
-  | Unanswered;
-
-/** No server could be asked, or none answered. */
-export interface Unanswered {
-  readonly kind: "unanswered";
-  readonly reason: StoreUnavailableReason;
-  /** A server may have carried it out all the same. */
-  readonly mayBeDone: boolean;
-}
-
-interface Pending {
-  readonly question: Question;
-  readonly characters: number;
-  readonly patienceMs: number;
-  readonly settle: (outcome: Outcome) => void;
-  readonly startMs: number;
-  expiresMs: number;
-  /** When it is asked once more, of somebody else; never where that could charge twice. */
-  retryMs: number;
-  /** How much of its time this very process stood still, which is not held against the server. */
-  excusedMs: number;
-  sentTo: GuardedAddress | undefined;
-  /** It waits to be sent; and how many batches that are on their way hold it. */
-  waits: boolean;
-  inFlight: number;
-  repeats: number;
-  settled: boolean;
-}
-
-/** A batch that is on its way. */
-interface Flight {
-  readonly address: GuardedAddress;
-  readonly generation: number;
-  readonly kind: QuestionKind;
-  readonly pendings: readonly Pending[];
-  readonly patienceMs: number;
-  readonly sending: Sending;
-  readonly startMs: number;
-  expiresMs: number;
-  excusedMs: number;
-  /** It went unanswered for too long: its address was told, though who has the patience still listens. */
-  overdue: boolean;
-}
+import { WaitingGroups } from "./waiting-groups.ts";
 
 export interface QuestionLineOptions {
   readonly addresses: readonly GuardedAddress[];
   readonly time: RemoteTime;
-  /** How long a server may leave checks unanswered, also those of who waits less, before that is held against it. */
+  /** How long a server may leave a batch unanswered before that is held against it, even if its callers wait for less. */
   readonly patienceMs: number;
   /** How many questions may wait to be sent. */
   readonly maxWaiting: number;
@@ -81,44 +34,47 @@ export interface LineStats {
 
 /** The server gets this share of the time, so that its own answer to an outage arrives in time. */
 const serverShare = 0.8;
-/** The first attempt gets this share of the time, where another one may follow. */
-const firstAttempt = 0.6;
-const mostRepeats = 20;
 
 /**
- * Questions on their way to any of several servers. What arrives in one turn of the event loop travels together, to the ready
- * server that has the fewest unanswered questions; servers that are equal in that take turns. A question waits here, belonging to
- * nobody, until it is sent, so that no server takes one down with it that it was not sent. What was sent and is lost is asked
- * again only if that cannot charge twice.
+ * Questions to any of several servers. What arrives in one turn of the event loop travels together, to the ready server that has
+ * the fewest unanswered questions; servers that are equal in that take turns. A question belongs to no server until it is sent, so
+ * that a server that fails takes down only what it was sent. What was sent and is lost is asked again only if that cannot charge
+ * twice. How long questions and batches live is the story of `Deadlines`.
  */
 export class QuestionLine {
-  readonly #addresses: readonly GuardedAddress[];
+  readonly #addresses: AddressPool;
   readonly #time: RemoteTime;
   readonly #patienceMs: number;
   readonly #maxWaiting: number;
-  /** By kind and by how long they have time: what travels together has about the same deadline. */
-  readonly #waiting = new Map<string, Pending[]>();
-  readonly #flights = new Set<Flight>();
-  #waitingCount = 0;
-  /** Questions that somebody waits for. */
+  readonly #waiting = new WaitingGroups<Pending>();
+  readonly #deadlines: Deadlines<Pending, Batch>;
+  /** Questions that are not settled. */
   #openCount = 0;
-  #turn = 0;
-  #flushing = false;
-  #flushAskedMs = 0;
-  #callOff: (() => void) | undefined;
-  #timerDueMs = 0;
-  readonly #stalls = new Stalls();
-  #looking = false;
   #closed = false;
   #sent = 0;
   #batches = 0;
   #repeated = 0;
 
   constructor({ addresses, time, patienceMs, maxWaiting }: QuestionLineOptions) {
-    this.#addresses = addresses;
+    this.#addresses = new AddressPool(addresses);
     this.#time = time;
     this.#patienceMs = patienceMs;
     this.#maxWaiting = maxWaiting;
+    const { clock, schedule, soon } = time;
+    this.#deadlines = new Deadlines(
+      { nowMs: () => clock.nowMs(), schedule, soon },
+      {
+        waiting: this.#waiting,
+        endTurn: () => this.#flush(),
+        expire: (late) => this.#expire(late),
+        mayRetry: ({ inFlight, waits, sentTo }) => inFlight > 0 && !waits && this.#addresses.hasOther(sentTo),
+        retry: (pendings) => {
+          for (const pending of pendings) this.#repeat(pending);
+        },
+        release: (batch) => this.#release(batch),
+        abandon: (batch) => this.#abandon(batch),
+      },
+    );
   }
 
   get stats(): LineStats {
@@ -126,33 +82,34 @@ export class QuestionLine {
       sent: this.#sent,
       batches: this.#batches,
       repeated: this.#repeated,
-      waiting: this.#waitingCount,
-      unanswered: this.#addresses.reduce((sum, { unanswered }) => sum + unanswered, 0),
+      waiting: this.#waiting.length,
+      unanswered: this.#addresses.unanswered,
     };
   }
 
-  /** Settles once, and never before this returns but where nobody can be asked. */
+  /** Settles once, and before it returns only if no server can be asked. */
   ask(question: Question, budgetMs: number, settle: (outcome: Outcome) => void): void {
-    if (this.#closed || !this.#approach()) {
+    if (this.#closed || !this.#addresses.approach()) {
       settle(unavailable);
       return;
     }
-    if (this.#waitingCount >= this.#maxWaiting) {
+    if (this.#waiting.length >= this.#maxWaiting) {
       settle(overloaded);
       return;
     }
-    // What comes in one turn of the event loop comes at one moment: asking for the time is not free.
-    const nowMs = this.#flushing ? this.#flushAskedMs : this.#time.clock.nowMs();
-    const repeatable = isRepeatable(question);
+    const deadlines = this.#deadlines;
+    const nowMs = deadlines.arrivalMs;
+    const expiresMs = nowMs + budgetMs;
+    const retryMs = retryAtMs(isRepeatable(question), nowMs, budgetMs);
     this.#openCount += 1;
     this.#push({
       question,
-      characters: charactersOf(question),
+      characters: countCharacters(question),
       patienceMs: budgetMs,
       settle,
       startMs: nowMs,
-      expiresMs: nowMs + budgetMs,
-      retryMs: repeatable ? nowMs + firstAttempt * budgetMs : Number.POSITIVE_INFINITY,
+      expiresMs,
+      retryMs,
       excusedMs: 0,
       sentTo: undefined,
       waits: false,
@@ -160,55 +117,36 @@ export class QuestionLine {
       repeats: 0,
       settled: false,
     });
-    this.#flushSoon(nowMs);
-    this.#watch(nowMs + (repeatable ? firstAttempt : 1) * budgetMs, nowMs);
+    deadlines.endTurnSoon(nowMs);
+    deadlines.watch(Math.min(expiresMs, retryMs), nowMs);
   }
 
   /** A server can be asked. */
   wake(): void {
-    if (this.#waitingCount > 0) this.#flushSoon(this.#time.clock.nowMs());
+    if (this.#waiting.length > 0) this.#deadlines.endTurnSoon(this.#time.clock.nowMs());
   }
 
-  /** A server was put aside. Where it was the last one, what waits waits for nothing. */
-  despair(): void {
-    if (this.#waitingCount === 0 || this.#approach()) return;
-    for (const pending of this.#takeAll()) this.#settle(pending, unavailable);
+  /** A server was put aside. If it was the last one, what waits is answered now. */
+  failWaiting(): void {
+    if (this.#waiting.length === 0 || this.#addresses.approach()) return;
+    for (const pending of this.#waiting.takeAll()) this.#settle(pending, unavailable);
   }
 
   /** Gives up everything that is still open. */
   close(): void {
     this.#closed = true;
-    this.#callOff?.();
-    this.#callOff = undefined;
-    for (const pending of this.#takeAll()) this.#settle(pending, unavailable);
-    for (const { pendings, sending } of this.#flights) {
+    const { flights } = this.#deadlines;
+    this.#deadlines.close();
+    for (const pending of this.#waiting.takeAll()) this.#settle(pending, unavailable);
+    for (const { pendings, sending } of flights) {
       sending.abandon();
       for (const pending of pendings) this.#settle(pending, lost);
     }
-    this.#flights.clear();
-  }
-
-  /** Whether somebody can be asked, or is being reached. */
-  #approach(): boolean {
-    let hopeful = false;
-    for (const address of this.#addresses) hopeful = address.approach() || hopeful;
-    return hopeful;
   }
 
   #push(pending: Pending): void {
-    const group = groupOf(pending);
-    const waiting = this.#waiting.get(group);
-    if (waiting === undefined) this.#waiting.set(group, [pending]);
-    else waiting.push(pending);
+    this.#waiting.push(pending);
     pending.waits = true;
-    this.#waitingCount += 1;
-  }
-
-  #takeAll(): readonly Pending[] {
-    const all = [...this.#waiting.values()].flat();
-    this.#waiting.clear();
-    this.#waitingCount = 0;
-    return all;
   }
 
   #settle(pending: Pending, outcome: Outcome): void {
@@ -219,51 +157,22 @@ export class QuestionLine {
     pending.settle(outcome);
   }
 
-  /** Where nobody waits and nothing is on its way, no timer keeps the process alive. */
+  /** Where no caller waits and nothing is under way, no timer keeps the process alive. */
   #rest(): void {
-    if (this.#openCount > 0 || this.#flights.size > 0) return;
-    this.#callOff?.();
-    this.#callOff = undefined;
-  }
-
-  #flushSoon(nowMs: number): void {
-    if (this.#flushing) return;
-    this.#flushing = true;
-    this.#flushAskedMs = nowMs;
-    this.#time.soon(() => {
-      this.#flushing = false;
-      if (this.#closed) return;
-      this.#excuse(this.#flushAskedMs);
-      this.#flush();
-    });
+    if (this.#openCount === 0 && this.#deadlines.flights.length === 0) this.#deadlines.rest();
   }
 
   #flush(): void {
-    for (const [group, pendings] of this.#waiting) {
+    this.#waiting.takeFromEach((pendings) => {
       let from = 0;
       while (from < pendings.length) {
-        const address = this.#choose(pendings[from]!);
+        const { question, sentTo } = pendings[from]!;
+        const address = this.#addresses.choose(question.kind, sentTo);
         if (address === undefined) break;
         from = this.#sendFrom(pendings, from, address);
       }
-      this.#waitingCount -= from;
-      if (from === pendings.length) this.#waiting.delete(group);
-      else if (from > 0) this.#waiting.set(group, pendings.slice(from));
-    }
-  }
-
-  /** Of those with room the one with the fewest unanswered questions, in turn; not the one that was asked already, if possible. */
-  #choose({ question: { kind }, sentTo: asked }: Pending): GuardedAddress | undefined {
-    const { length } = this.#addresses;
-    let best: GuardedAddress | undefined;
-    for (let i = 0; i < length; i++) {
-      const address = this.#addresses[(this.#turn + i) % length]!;
-      if (!address.hasRoom(kind)) continue;
-      if (best === undefined || best === asked || (address !== asked && address.unanswered < best.unanswered))
-        best = address;
-    }
-    if (best !== undefined) this.#turn = (this.#addresses.indexOf(best) + 1) % length;
-    return best;
+      return from;
+    });
   }
 
   /** Sends one batch, and returns where the next one begins. */
@@ -298,214 +207,95 @@ export class QuestionLine {
     const { generation } = address;
     const sending = address.send(kind, questions);
     const patienceMs = Math.max(leastBudgetMs, this.#patienceMs);
-    const expiresMs = nowMs + patienceMs;
-    const flight: Flight = {
-      address,
-      generation,
-      kind,
-      pendings,
-      patienceMs,
-      sending,
-      startMs: nowMs,
-      expiresMs,
-      excusedMs: 0,
-      overdue: false,
-    };
-    this.#flights.add(flight);
+    const batch = new Batch(address, generation, pendings, patienceMs, nowMs, sending);
+    this.#deadlines.addFlight(batch);
     address.inFlight[kind] += 1;
     address.unanswered += pendings.length;
     this.#sent += pendings.length;
     this.#batches += 1;
-    this.#watch(expiresMs, nowMs);
     sending.replies.then(
-      (replies) => this.#answer(flight, replies),
-      (error: unknown) => this.#fail(flight, error),
+      (replies) => this.#answer(batch, replies),
+      (error: unknown) => this.#fail(batch, error),
     );
   }
 
-  #answer(flight: Flight, replies: readonly Reply[]): void {
-    const { address, generation, pendings } = flight;
+  #answer(batch: Batch, replies: readonly Reply[]): void {
+    const { peer: address, generation, pendings } = batch;
     if (replies.length !== pendings.length) {
-      this.#fail(flight, new ExchangeError("lost", `${replies.length} replies to ${pendings.length} questions`));
+      this.#fail(batch, new ExchangeError("lost", `${replies.length} replies to ${pendings.length} questions`));
       return;
     }
-    if (!flight.overdue) address.succeed(generation);
-    this.#land(flight);
+    if (!batch.overdue) address.succeed(generation);
+    this.#land(batch);
     for (let i = 0; i < replies.length; i++) this.#reply(pendings[i]!, replies[i]!);
   }
 
   #reply(pending: Pending, reply: Reply): void {
     if (reply.kind === "answer" || reply.kind === "refused") this.#settle(pending, reply);
-    else if (isElsewhere(pending)) return;
-    // One that is told to go elsewhere goes, once; if there is nobody else, it is not sent into the same refusal again.
-    else if (reply.kind === "elsewhere" && pending.repeats === 0 && this.#hasOther(pending.sentTo))
-      this.#again(pending);
+    else if (mayStillBeAnswered(pending)) return;
+    // One that a server turns away goes to another, once; if there is no other, it is not sent into the same refusal again.
+    else if (reply.kind === "elsewhere" && pending.repeats === 0 && this.#addresses.hasOther(pending.sentTo))
+      this.#repeat(pending);
     else this.#settle(pending, { kind: "unanswered", reason: reply.reason, mayBeDone: reply.kind === "failed" });
   }
 
-  #hasOther(asked: GuardedAddress | undefined): boolean {
-    return this.#addresses.some((address) => address !== asked && address.ready);
-  }
-
-  #fail(flight: Flight, error: unknown): void {
+  #fail(batch: Batch, error: unknown): void {
     const because = error instanceof ExchangeError ? error.because : "lost";
     const refusal = error instanceof ExchangeError ? error.refusal : undefined;
-    if (because === "lost" && !flight.overdue) flight.address.fail(flight.generation);
-    this.#land(flight);
-    for (const pending of flight.pendings) {
+    if (because === "lost" && !batch.overdue) batch.peer.fail(batch.generation);
+    this.#land(batch);
+    for (const pending of batch.pendings) {
       if (refusal !== undefined) this.#settle(pending, { kind: "refused", error: refusal });
-      else if (isElsewhere(pending)) continue;
-      else if (because === "not_asked" || isRepeatable(pending.question)) this.#again(pending);
+      else if (mayStillBeAnswered(pending)) continue;
+      else if (because === "not_asked" || isRepeatable(pending.question)) this.#repeat(pending);
       else this.#settle(pending, lost);
     }
   }
 
   /** Asks once more, where that is safe and there is time. */
-  #again(pending: Pending): void {
+  #repeat(pending: Pending): void {
     if (pending.settled) return;
     const nowMs = this.#time.clock.nowMs();
-    pending.repeats += 1;
-    if (pending.repeats > mostRepeats || nowMs >= pending.expiresMs || !this.#approach()) {
+    if (!mayRepeat(pending, nowMs) || !this.#addresses.approach()) {
       this.#settle(pending, unavailable);
       return;
     }
     this.#repeated += 1;
     this.#push(pending);
-    this.#flushSoon(nowMs);
+    this.#deadlines.endTurnSoon(nowMs);
   }
 
-  #land(flight: Flight): void {
-    if (!this.#flights.delete(flight)) return;
-    const { address, kind, pendings } = flight;
+  /** It was answered, or failed, and there is room for another batch. */
+  #land(batch: Batch): void {
+    if (!this.#deadlines.removeFlight(batch)) return;
+    if (!batch.overdue) batch.peer.inFlight[batch.kind] -= 1;
+    this.#forget(batch);
+    this.wake();
+  }
+
+  #forget({ peer, pendings }: Batch): void {
     for (const pending of pendings) pending.inFlight -= 1;
-    address.unanswered -= pendings.length;
-    if (!flight.overdue) address.inFlight[kind] -= 1;
+    peer.unanswered -= pendings.length;
     this.#rest();
+  }
+
+  #release({ peer, kind }: Batch): void {
+    peer.inFlight[kind] -= 1;
     this.wake();
   }
 
-  /** What was due happens only now: if that is late, this process did not run, and the server is not to blame for it. */
-  #excuse(dueMs: number): void {
-    const nowMs = this.#time.clock.nowMs();
-    const sinceMs = this.#stalls.note(dueMs, nowMs);
-    if (sinceMs === undefined) return;
-    for (const flight of this.#flights) flight.expiresMs += excuse(flight, sinceMs, nowMs);
-    for (const pending of new Set(this.#open())) {
-      const movedMs = excuse(pending, sinceMs, nowMs);
-      pending.expiresMs += movedMs;
-      pending.retryMs += movedMs;
-    }
+  #abandon(batch: Batch): void {
+    batch.sending.abandon();
+    this.#forget(batch);
   }
 
-  *#open(): Generator<Pending> {
-    for (const pendings of this.#waiting.values()) yield* pendings;
-    for (const { pendings } of this.#flights) yield* pendings;
-  }
-
-  /** Sees to it that somebody looks at that moment whether time is up. One timer for all. */
-  #watch(dueMs: number, nowMs: number): void {
-    if (this.#callOff !== undefined) {
-      if (this.#timerDueMs <= dueMs + 1) return;
-      this.#callOff();
-    }
-    this.#timerDueMs = dueMs;
-    this.#callOff = this.#time.schedule(Math.max(dueMs - nowMs, 1), () => {
-      this.#callOff = undefined;
-      this.#excuse(this.#timerDueMs);
-      // Answers that have arrived by now are read before a question is given up for want of one.
-      if (this.#looking) return;
-      this.#looking = true;
-      const readFromMs = this.#time.clock.nowMs();
-      this.#time.soon(() => {
-        this.#looking = false;
-        if (this.#closed) return;
-        this.#excuse(readFromMs);
-        this.#expire(readFromMs);
-      });
-    });
-  }
-
-  /** Gives up what was due at that moment, whose answers have been looked for since. */
-  #expire(nowMs: number): void {
-    const repeated: Pending[] = [];
-    let nextMs = Number.POSITIVE_INFINITY;
-    for (const pending of this.#open()) {
-      if (pending.settled) continue;
-      if (pending.expiresMs <= nowMs) {
-        this.#settle(pending, { kind: "unanswered", reason: whyLate(pending), mayBeDone: true });
-        continue;
-      }
-      if (pending.retryMs <= nowMs) {
-        pending.retryMs = Number.POSITIVE_INFINITY;
-        if (pending.inFlight > 0 && !pending.waits && this.#hasOther(pending.sentTo)) repeated.push(pending);
-      }
-      nextMs = Math.min(nextMs, pending.expiresMs, pending.retryMs);
-    }
-    this.#forgetSettled();
-    for (const flight of this.#flights) {
-      if (!flight.overdue && flight.expiresMs <= nowMs) this.#giveUp(flight);
-      if (!flight.overdue) nextMs = Math.min(nextMs, flight.expiresMs);
-      else if (flight.pendings.every(({ settled }) => settled)) {
-        flight.sending.abandon();
-        this.#land(flight);
-      }
-    }
-    for (const pending of repeated) this.#again(pending);
-    if (nextMs < Number.POSITIVE_INFINITY) this.#watch(nextMs, this.#time.clock.nowMs());
-  }
-
-  #forgetSettled(): void {
-    this.#waitingCount = 0;
-    for (const [group, pendings] of this.#waiting) {
-      const open = pendings.filter(({ settled }) => !settled);
-      this.#waitingCount += open.length;
-      if (open.length === 0) this.#waiting.delete(group);
-      else if (open.length < pendings.length) this.#waiting.set(group, open);
-    }
-  }
-
-  /** It was not answered for as long as may be. Its room is free again. */
-  #giveUp(flight: Flight): void {
-    flight.overdue = true;
-    flight.address.inFlight[flight.kind] -= 1;
-    // A server that answers others is not to blame for what this process missed.
-    if (!isStarved(flight) || !flight.address.isHeard) flight.address.fail(flight.generation);
-    this.wake();
+  #expire(late: ReadonlySet<Pending>): void {
+    for (const pending of late)
+      this.#settle(pending, { kind: "unanswered", reason: whyLate(pending), mayBeDone: true });
+    this.#waiting.dropSettled();
   }
 }
 
 const unavailable: Unanswered = { kind: "unanswered", reason: "storage_unavailable", mayBeDone: false };
 const lost: Unanswered = { ...unavailable, mayBeDone: true };
 const overloaded: Unanswered = { kind: "unanswered", reason: "storage_overloaded", mayBeDone: false };
-
-/** Whether another server has it, or is about to get it, and may still answer. */
-function isElsewhere({ waits, inFlight }: Pending): boolean {
-  return waits || inFlight > 0;
-}
-
-/** Whether asking twice does the same as asking once. */
-function isRepeatable(question: Question): boolean {
-  if (question.kind === "reset") return true;
-  return question.kind === "check" && (question.request.preview === true || question.request.id !== undefined);
-}
-
-function charactersOf(question: Question): number {
-  if (question.kind === "give") return question.receipt.length;
-  const { dimensions, domain = "", id = "", policies = [] } = question.request;
-  let characters = domain.length + id.length;
-  for (const policy of policies) characters += policy.length;
-  for (const name in dimensions) characters += name.length + dimensions[name]!.length;
-  return characters;
-}
-
-const groupNames = new Map<QuestionKind, readonly string[]>();
-
-/** Budgets of one group differ by less than a factor of two. */
-function groupOf({ question: { kind }, patienceMs }: Pending): string {
-  let names = groupNames.get(kind);
-  if (names === undefined) {
-    names = Array.from({ length: 32 }, (_, i) => `${kind} ${i}`);
-    groupNames.set(kind, names);
-  }
-  return names[31 - Math.clz32(patienceMs)] ?? kind;
-}

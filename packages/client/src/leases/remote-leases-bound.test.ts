@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { createLimiter, MemoryCounters, SluiceError } from "sluice";
 import { expect, it } from "vitest";
+import type { Outcome } from "../batch.ts";
 import type { LeaseQuestion } from "../exchange.ts";
-import type { Outcome } from "../question-line.ts";
 import { ManualTime } from "../testing/manual-time.ts";
 import { RemoteLeases } from "./remote-leases.ts";
 

@@ -1,7 +1,7 @@
 import { type CheckRequest, type Decision, type ErrorCode, SluiceError } from "sluice";
 import { describe, expect, it } from "vitest";
+import type { Outcome } from "../batch.ts";
 import type { LeaseQuestion, LeaseReply } from "../exchange.ts";
-import type { Outcome } from "../question-line.ts";
 import { ManualTime } from "../testing/manual-time.ts";
 import { allowed } from "../testing/scripted-exchange.ts";
 import { type LeaseOptions, RemoteLeases } from "./remote-leases.ts";

@@ -1,8 +1,8 @@
 import type { CheckRequest, Decision, SluiceError } from "sluice";
 import { checkOptions, Lease, type OptionForms } from "sluice/store";
+import type { Outcome } from "../batch.ts";
 import type { LeaseQuestion, LeaseReply } from "../exchange.ts";
 import { invalidRequest } from "../invalid-request.ts";
-import type { Outcome } from "../question-line.ts";
 import type { RemoteTime } from "../remote-time.ts";
 import { BusyKeys } from "./busy-keys.ts";
 import { leasedDecision, type Told } from "./leased-decision.ts";
