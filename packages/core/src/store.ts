@@ -59,6 +59,12 @@ export {
 } from "./failing/deadlines.ts";
 export { type Excusable, excuse, isStarved, mostExcusedMs, Stalls, whyLate } from "./failing/stalls.ts";
 export { Lease, type LeaseTimes } from "./leases/lease.ts";
+export {
+  type HeldLease,
+  LeaseHolder,
+  type LeaseOutcome,
+  type LeasePhase,
+} from "./leases/lease-holder.ts";
 export { defaultDeadlineMs, defaultIdTtlMs } from "./policy/bounds.ts";
 export { defaultPolicyId, isBuiltInDefault } from "./policy/default-policy.ts";
 export { limitScope } from "./policy/limit-scope.ts";

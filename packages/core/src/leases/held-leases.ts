@@ -7,6 +7,7 @@ import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts"
 import { outcomeFrom } from "./central-take.ts";
 import { Heat } from "./heat.ts";
 import { Lease, type LeaseTimes } from "./lease.ts";
+import { LeaseHolder, type LeaseOutcome } from "./lease-holder.ts";
 import { LeaseTable } from "./lease-table.ts";
 import { isAlike, LeasedCounter } from "./leased-counter.ts";
 
@@ -23,34 +24,36 @@ export interface HeldLeasesOptions {
 /** Every lease is looked at once a second, a tenth of them at a time. */
 const sweepEveryMs = 100;
 const sweepParts = 10;
-/** Where what is in hand lasts for the one, the next is fetched within the other, so that it travels together with others. */
+/** If what is in hand lasts for the one, the next is fetched within the other, so that it travels together with others. */
 const unhurriedMs = 100;
 const gatherMs = 10;
 /**
- * What pays for the call of a lease: some seven decisions where many checks travel to the centre together, four where 16 do, and fewer than
- * one where each travels alone. Who is asked about less often in the time of a lease is not leased.
+ * What pays for the call of a lease: some seven decisions where many checks travel to the centre together, four where 16 do, and
+ * fewer than one where each travels alone. A counter that is asked for less often in the time of a lease is not leased.
  */
 const payingDecisions = 7;
-/** Where less than this share of what is hot is asked for a counter is let go of. Not at once below hot, or it would go to and fro. */
+/** Below this share of the hot rate a lease is given back. Not right below hot, or it would come and go. */
 const coolShare = 0.25;
-/** So many are looked at when somebody asks. */
+/** Up to this many leases, `stats` looks at each. */
 const fewLeases = 1000;
-/** So many leases are given back at once. */
+/** At most this many leases are given back at once. */
 const callsTogether = 500;
 
-/** The leases of this node, and the calls to the centre for them: begun when counters are hot, renewed, and given back. */
+/**
+ * The leases of this node on counters of a centre: which counters are hot enough for one, whose lease has cooled, and which calls
+ * wait to travel together. Their life is the story of `LeaseHolder`.
+ */
 export class HeldLeases {
   readonly #centre: CentralCounters;
   readonly #options: HeldLeasesOptions;
   readonly #table: LeaseTable<LeasedCounter>;
+  readonly #holder: LeaseHolder<LeasedCounter, LeaseAnswer>;
   readonly #heat: Heat;
   readonly #hotPerSecond: number;
   readonly #coolPerSecond: number;
-  readonly #counts = { fetches: 0, refused: 0, failed: 0, granted: 0, returned: 0, lost: 0 };
   #leasing: boolean;
   #aheadMs = 0;
   #one: OneOutcome | undefined;
-  #cancelSweep: (() => void) | undefined;
   #sweepPart = 0;
   /** What this round of the sweep has seen so far, and what the last one has. */
   #sweeping: InHand = { tokens: 0, stale: 0 };
@@ -64,13 +67,31 @@ export class HeldLeases {
     this.#options = options;
     this.#leasing = options.leasing;
     this.#table = new LeaseTable(options.maxLeases);
-    const { hotPerSecond, times, clock } = options;
+    const { hotPerSecond, times, clock, callLater } = options;
     this.#hotPerSecond = Math.max(hotPerSecond, (payingDecisions / times.leaseMs) * 1000);
     this.#coolPerSecond = options.coolPerSecond ?? this.#hotPerSecond * coolShare;
     this.#heat = new Heat(this.#hotPerSecond, clock.nowMs());
+    const table = this.#table;
+    this.#holder = new LeaseHolder(
+      { clock, callLater, sweepEveryMs },
+      {
+        get size() {
+          return table.size;
+        },
+        unsentGiveBack: "drop",
+        send: (leased, ask, settle) => void this.#send(leased, ask, settle),
+        hear: (leased, answer, askedMs) => {
+          leased.hear(answer, askedMs);
+          this.#aheadMs = answer.atMs - askedMs;
+        },
+        onLeave: (leased) => table.delete(leased),
+        sweep: (nowMs) => this.#sweep(nowMs),
+        onSweepEnd: () => this.#endSweep(),
+      },
+    );
   }
 
-  /** False from the moment that everything is given back. */
+  /** False as soon as `drain` is called. */
   get leasing(): boolean {
     return this.#leasing;
   }
@@ -81,10 +102,20 @@ export class HeldLeases {
   }
 
   get stats(): HeldLeasesStats {
-    return { leases: this.#table.size, ...this.#inHand(), ...this.#counts };
+    const { fetches, refused, failedFetches, granted, returned, lost } = this.#holder.counts;
+    return {
+      leases: this.#table.size,
+      ...this.#inHand(),
+      fetches,
+      refused,
+      failed: failedFetches,
+      granted,
+      returned,
+      lost,
+    };
   }
 
-  /** Looking at every lease takes a few milliseconds for each ten thousand: of many it is told what the last sweep saw, two seconds ago at most. */
+  /** Looking at every lease takes a few milliseconds for each ten thousand: of many this is what the last sweep saw. */
   #inHand(): InHand {
     if (this.#table.size > fewLeases && this.#swept !== undefined) return this.#swept;
     const nowMs = this.#options.clock.nowMs();
@@ -124,23 +155,23 @@ export class HeldLeases {
     if (allowance < leastAllowance(policy.counters)) return;
     const leased = new LeasedCounter(asked, lo, hi, new Lease(this.#options.times, allowance, perSecond, nowMs), nowMs);
     this.#table.add(leased);
-    this.#sweepLater();
+    this.#holder.sweepLater();
     this.fetch(leased, nowMs);
   }
 
-  /** The fewer places are left, the hotter a newcomer has to be: for whom much is asked there is one, however many lukewarm ones came before. */
+  /** The fewer places are left, the hotter a counter has to be: the hottest find one, however many lukewarm ones came before. */
   #hotNow(): number {
     return this.#hotPerSecond / (1 - (this.#table.size / this.#options.maxLeases) ** 8);
   }
 
   /**
-   * Whether a lease that was granted by other windows is spent by these: where policies were only written again. What one unit is worth
-   * to the counters depends on the numbers, so by others it is neither spent nor given back. After an edit it is given back at once, and
-   * where it is another tier's, or another subject's own, it stays with those until it cools.
+   * Whether a lease that was granted by other windows is spent by these: it is if policies were only written again. What one unit
+   * is worth to the counters depends on the numbers, so by others it is neither spent nor given back. After an edit it is given back
+   * at once; if it belongs to another tier, or to another subject's own limit, it stays there until it cools.
    */
   adopts(leased: LeasedCounter, limit: CompiledLimit, windows: readonly CompiledWindow[], nowMs: number): boolean {
     if (!isAlike(leased, { limit, windows })) {
-      if (leased.limit !== limit) void this.#giveBack(leased, nowMs);
+      if (leased.limit !== limit) this.#holder.leave(leased, nowMs);
       return false;
     }
     leased.window = windows[leased.windows.indexOf(leased.window)] ?? windows[0]!;
@@ -153,7 +184,7 @@ export class HeldLeases {
   fetch(leased: LeasedCounter, nowMs: number): void {
     if (!this.#leasing || leased.gone) return;
     if (leased.lease.canWait(unhurriedMs, nowMs)) this.#gather(leased);
-    else void this.#call(leased, leased.lease.ask(nowMs), nowMs);
+    else this.#holder.ask(leased, nowMs);
   }
 
   #gather(leased: LeasedCounter): void {
@@ -173,84 +204,33 @@ export class HeldLeases {
     for (const leased of gathered) {
       leased.gathered = false;
       // It may have had to hurry meanwhile.
-      if (!leased.gone && leased.lease.isDue(nowMs)) void this.#call(leased, leased.lease.ask(nowMs), nowMs);
+      if (!leased.gone && leased.lease.isDue(nowMs)) this.#holder.ask(leased, nowMs);
     }
   }
 
-  /** Ends a lease. What is on its way is waited for, and given back when it arrives. */
-  #giveBack(leased: LeasedCounter, nowMs: number): Promise<void> | undefined {
-    leased.gone = true;
-    this.#table.delete(leased);
-    return leased.lease.asking ? leased.calling : this.returnHeld(leased, nowMs);
+  /** Gives back what was set aside, and is left over, of a lease that has ended. No call may be under way for it. */
+  returnHeld(leased: LeasedCounter, nowMs: number): void {
+    this.#holder.giveBack(leased, nowMs);
   }
 
-  /** What is in hand of a lease that has ended. */
-  returnHeld(leased: LeasedCounter, nowMs: number): Promise<void> | undefined {
-    const { lease } = leased;
-    const ask = lease.giveBack(nowMs);
-    if (ask !== undefined) return this.#call(leased, ask, nowMs);
-    // Strays are spoken of to nobody.
-    lease.abandon();
-    this.#countLost(leased);
-    return undefined;
-  }
-
-  #call(leased: LeasedCounter, ask: LeaseAsk, askedMs: number): Promise<void> {
-    const calling = this.#ask(leased, ask, askedMs).finally(() => {
-      this.#countLost(leased);
-      if (leased.calling === calling) leased.calling = undefined;
-    });
-    leased.calling = calling;
-    return calling;
-  }
-
-  async #ask(leased: LeasedCounter, ask: LeaseAsk, askedMs: number): Promise<void> {
-    const { lease, limit, windows, subject } = leased;
-    let answer: LeaseAnswer;
+  async #send(
+    { limit, windows, subject }: LeasedCounter,
+    ask: LeaseAsk,
+    settle: (outcome: LeaseOutcome<LeaseAnswer>) => void,
+  ): Promise<void> {
+    let outcome: LeaseOutcome<LeaseAnswer>;
     try {
-      answer = await this.#centre.lease([{ limit, windows, subject, cost: 1, group: 0 }], ask);
+      const value = await this.#centre.lease([{ limit, windows, subject, cost: 1, group: 0 }], ask);
+      outcome = { kind: "answer", value };
     } catch (error) {
-      // Why the centre does not answer is told where it is asked for decisions; here it matters whether it heard of this call.
-      if (error instanceof StoreUnavailable && !error.mayBeDone) lease.callOff(this.#options.clock.nowMs());
-      else lease.failed(this.#options.clock.nowMs());
-      if (leased.gone) lease.abandon();
-      if (ask.want === 0) return;
-      this.#counts.fetches += 1;
-      this.#counts.failed += 1;
-      return;
+      // Why the centre does not answer is reported where it is asked for decisions; here it matters whether it got this call.
+      outcome = { kind: "unanswered", mayBeDone: !(error instanceof StoreUnavailable) || error.mayBeDone };
     }
-    const nowMs = this.#options.clock.nowMs();
-    lease.granted(answer, nowMs);
-    this.#counts.returned += ask.settled?.returned ?? 0;
-    this.#counts.granted += answer.granted;
-    if (ask.want > 0) this.#counts.fetches += 1;
-    if (ask.want > 0 && answer.granted === 0) this.#counts.refused += 1;
-    leased.hear(answer, askedMs);
-    this.#aheadMs = answer.atMs - askedMs;
-    if (!leased.gone) return;
-    // After a give-back there is something in hand only if it was set aside until then.
-    if (ask.want > 0 || lease.tokens > 0) await this.returnHeld(leased, nowMs);
+    settle(outcome);
   }
 
-  #countLost(leased: LeasedCounter): void {
-    const { lost } = leased.lease;
-    this.#counts.lost += lost - leased.lostCounted;
-    leased.lostCounted = lost;
-  }
-
-  #sweepLater(): void {
-    this.#cancelSweep ??= this.#options.callLater(() => {
-      this.#cancelSweep = undefined;
-      this.#sweep(this.#options.clock.nowMs());
-      if (this.#table.size > 0) this.#sweepLater();
-      else this.#endSweep();
-    }, sweepEveryMs);
-  }
-
-  /** The next one begins anew. */
+  /** The next sweep begins with the first part. */
   #endSweep(): void {
-    this.#cancelSweep?.();
-    this.#cancelSweep = undefined;
     this.#sweepPart = 0;
     this.#sweeping = { tokens: 0, stale: 0 };
     this.#swept = undefined;
@@ -264,7 +244,7 @@ export class HeldLeases {
       addTo(this.#sweeping, lease, nowMs);
       if (calls >= callsTogether || !lease.isCool(this.#coolPerSecond, nowMs)) continue;
       calls += 1;
-      if (!lease.isStale(nowMs)) void this.#giveBack(leased, nowMs);
+      if (!lease.isStale(nowMs)) this.#holder.leave(leased, nowMs);
       else if (lease.isDue(nowMs)) this.fetch(leased, nowMs);
     }
     this.#sweepPart = (this.#sweepPart + 1) % sweepParts;
@@ -273,32 +253,13 @@ export class HeldLeases {
     this.#sweeping = { tokens: 0, stale: 0 };
   }
 
-  /** Gives everything back, as far as the centre answers within that time, and leases nothing any more. */
+  /** Gives everything back, as far as the centre answers within that time, and leases nothing from now on. */
   drain(withinMs: number): Promise<void> {
-    this.#draining ??= this.#giveAllBack(withinMs);
-    return this.#draining;
-  }
-
-  async #giveAllBack(withinMs: number): Promise<void> {
     this.#leasing = false;
-    this.#endSweep();
     this.#cancelFetches?.();
     this.#cancelFetches = undefined;
-    let timeIsUp = false;
-    let cancel: (() => void) | undefined;
-    const timer = new Promise<void>((resolve) => {
-      cancel = this.#options.callLater(() => {
-        timeIsUp = true;
-        resolve();
-      }, withinMs);
-    });
-    const all = this.#table.part(0, 1);
-    for (let i = 0; i < all.length && !timeIsUp; i += callsTogether) {
-      const nowMs = this.#options.clock.nowMs();
-      const given = all.slice(i, i + callsTogether).map((leased) => this.#giveBack(leased, nowMs));
-      await Promise.race([Promise.all(given), timer]);
-    }
-    cancel?.();
+    this.#draining ??= this.#holder.drain(this.#table.part(0, 1), callsTogether, withinMs);
+    return this.#draining;
   }
 }
 

@@ -4,9 +4,10 @@ import type { LeaseAnswer, ResolvedLimit } from "../counters/counter-store.ts";
 import type { OneOutcome } from "../counters/single-takes.ts";
 import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts";
 import type { Lease } from "./lease.ts";
+import type { HeldLease, LeasePhase } from "./lease-holder.ts";
 
 /** One counter that is leased: all windows of one limit, for one subject. */
-export class LeasedCounter {
+export class LeasedCounter implements HeldLease {
   readonly lo: number;
   readonly hi: number;
   readonly lease: Lease;
@@ -21,11 +22,8 @@ export class LeasedCounter {
   heardMs: number;
   limit: CompiledLimit;
   readonly subject: string;
-  /** What it has lost so far, as it was counted. */
+  phase: LeasePhase = "held";
   lostCounted = 0;
-  /** The call that is on its way. */
-  calling: Promise<void> | undefined;
-  gone = false;
   /** It is among those that are fetched in a moment. */
   gathered = false;
 
@@ -39,7 +37,11 @@ export class LeasedCounter {
     this.heardMs = Math.floor(nowMs);
     this.limit = limit;
     this.subject = subject;
-    this.calling = undefined;
+  }
+
+  /** It is spent no more. */
+  get gone(): boolean {
+    return this.phase !== "held";
   }
 
   /** What the centre says of it, asked at this time. */

@@ -61,7 +61,7 @@ export class Reservation {
       leased.lease.settle(era, limit.cost, spent);
       if (spent) units += limit.cost;
       // The lease has ended meanwhile, and this is left over.
-      if (leased.gone && !leased.lease.asking) void this.#held.returnHeld(leased, clock.nowMs());
+      if (leased.gone && !leased.lease.asking) this.#held.returnHeld(leased, clock.nowMs());
     }
     return units;
   }
