@@ -1,7 +1,7 @@
 import type { Decision, ShadowDenial } from "sluice";
 
 /** How the counters stood when the last units were granted. */
-export interface Told {
+export interface Standing {
   readonly decision: Decision;
   /** By the clock that only runs forward. */
   readonly atMs: number;
@@ -10,10 +10,15 @@ export interface Told {
 const none: readonly ShadowDenial[] = [];
 
 /**
- * What is answered to a check that units in hand were spent on. Its numbers are those of the grant: what was left then, with what is
+ * The answer to a check that units in hand were spent on. Its numbers are those of the grant: what was left then, with what is
  * still in hand here, which is charged already. What others took or gave since is not in them.
  */
-export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHand: number, nowMs: number): Decision {
+export function leasedDecision(
+  { decision, atMs }: Standing,
+  cost: number,
+  unitsInHand: number,
+  nowMs: number,
+): Decision {
   const { limit, remaining, used, resetAfterMs, resetAtMs, moreAfterMs, state } = decision;
   const sinceMs = nowMs - atMs;
   const most = limit === undefined ? undefined : Math.floor(limit);
@@ -38,7 +43,7 @@ export function leasedDecision({ decision, atMs }: Told, cost: number, unitsInHa
     // What is left is as the grant said, so more of it comes when that says.
     moreAfterMs: moreAfterMs === undefined || left === most ? undefined : Math.max(1, Math.ceil(moreAfterMs - sinceMs)),
     queue: queueOf(decision, cost, unitsInHand, sinceMs),
-    // Who is allowed is not kept out, whatever was so when the units were granted.
+    // A subject that is allowed is not throttled, whatever its state was when the units were granted.
     state: state === "throttled" ? "warning" : state,
     denyCount: 0,
     replayed: false,

@@ -1,16 +1,16 @@
 import type { CheckRequest, Decision, SluiceError } from "sluice";
-import { checkOptions, Lease, type OptionForms } from "sluice/store";
+import { checkOptions, type HeldLease, Lease, LeaseHolder, type LeaseOutcome, type OptionForms } from "sluice/store";
 import type { Outcome } from "../batch.ts";
 import type { LeaseQuestion, LeaseReply } from "../exchange.ts";
 import { invalidRequest } from "../invalid-request.ts";
 import type { RemoteTime } from "../remote-time.ts";
 import { BusyKeys } from "./busy-keys.ts";
-import { leasedDecision, type Told } from "./leased-decision.ts";
+import { leasedDecision, type Standing } from "./leased-decision.ts";
 import { requestKey } from "./request-key.ts";
 
 /** When subjects are leased, and how many. */
 export interface LeaseOptions {
-  /** From so many checks alike in a second on they are decided here. Absent: 50. */
+  /** Starting at this many equal checks a second, they are decided here. Absent: 50. */
   readonly perSecond?: number | undefined;
   /** How many leases are held at most. Absent: 1 000. */
   readonly max?: number | undefined;
@@ -41,23 +41,16 @@ export interface RemoteLeasesOptions extends LeaseOptions {
   readonly time: RemoteTime;
 }
 
-/** `held`: spent and renewed. `leaving`: to be given back as soon as its call is answered. `giving`: being given back. */
-type Phase = "held" | "leaving" | "giving";
-
-interface Held {
+/** The lease of all checks that are alike. */
+interface RequestLease extends HeldLease {
   readonly key: string;
   readonly request: CheckRequest;
-  readonly lease: Lease;
   /** As the last answer says; the lease goes by them, and is sized to last for `refreshMs`. */
   readonly times: { readonly refreshMs: number; leaseMs: number; staleMs: number };
-  phase: Phase;
   /** Undefined until something was granted. */
-  told: Told | undefined;
-  /** What one check takes that says no cost of its own. */
+  standing: Standing | undefined;
+  /** What one check takes that names no cost. */
   cost: number;
-  /** When the call that is under way was begun, and what it gives back. */
-  askedMs: number;
-  returning: number;
   /** When it is looked at whether it is still used. */
   sweepMs: number;
   /** No more is asked for before this, because grants are too small to be worth their calls. */
@@ -83,56 +76,70 @@ const maxResting = 1_000;
 const sweepEveryMs = 1_000;
 
 /**
- * Leases of what is asked about most. Checks alike that come often are decided here, at once, by units that a server granted; it is
- * asked for more before the last fifth is gone, one call at a time, and what is left is given back when fewer come or nobody does.
- * Whatever cannot be decided here goes to a server, as if there were no leases.
+ * Leases of hot keys. Equal checks that come often are decided here, at once, by units that a server granted. Whatever cannot be
+ * decided here goes to a server, as if there were no leases. The life of each lease is the story of `LeaseHolder`; here is which
+ * checks are busy enough for one, and when servers are left alone because they grant too little.
  */
 export class RemoteLeases {
   readonly #options: RemoteLeasesOptions;
   readonly #busy: BusyKeys;
   readonly #coolPerSecond: number;
   readonly #max: number;
-  readonly #held = new Map<string, Held>();
+  readonly #held = new Map<string, RequestLease>();
+  readonly #holder: LeaseHolder<RequestLease, LeaseReply>;
   /** Until when keys are left alone, the oldest first. */
   readonly #resting = new Map<string, number>();
   #noneBeforeMs = Number.NEGATIVE_INFINITY;
-  #callOffSweep: (() => void) | undefined;
   #closed = false;
-  #whenEmpty: (() => void) | undefined;
   #decided = 0;
-  #calls = 0;
-  #refused = 0;
-  #failed = 0;
-  #granted = 0;
-  #returned = 0;
-  #lost = 0;
 
   constructor(options: RemoteLeasesOptions) {
-    const { perSecond = usualPerSecond, max = usualMax } = options;
+    const { perSecond = usualPerSecond, max = usualMax, ask, time } = options;
     this.#options = options;
     this.#busy = new BusyKeys(perSecond);
     this.#coolPerSecond = perSecond * coolShare;
     this.#max = max;
+    const table = this.#held;
+    this.#holder = new LeaseHolder(
+      { clock: time.clock, callLater: (work, inMs) => time.scheduleIdly(inMs, work), sweepEveryMs },
+      {
+        get size() {
+          return table.size;
+        },
+        unsentGiveBack: "keep",
+        send: ({ request }, { want, settled }, settle) =>
+          ask({ kind: "lease", request, want, settled }, (outcome) => settle(outcome as LeaseOutcome<LeaseReply>)),
+        hear: (held, reply, askedMs, nowMs) => this.#hear(held, reply, askedMs, nowMs),
+        onGranted: (held, nowMs) => this.#pace(held, nowMs),
+        onRefused: (held, error, nowMs) => this.#restAfter(error, held.key, nowMs),
+        onUnanswered: (held, nowMs) => {
+          held.sweepMs = nowMs + held.times.leaseMs;
+        },
+        onGone: ({ key }) => table.delete(key),
+        sweep: (nowMs) => this.#sweep(nowMs),
+      },
+    );
   }
 
   get stats(): RemoteLeasesStats {
     const nowMs = this.#options.time.clock.nowMs();
+    const { calls, refused, failedFetches, failedReturns, granted, returned, lost } = this.#holder.counts;
     let units = 0;
-    let lost = this.#lost;
-    for (const { lease } of this.#held.values()) {
+    let lostSince = 0;
+    for (const { lease, lostCounted } of this.#held.values()) {
       units += lease.spendable(nowMs);
-      lost += lease.lost;
+      lostSince += lease.lost - lostCounted;
     }
     return {
       held: this.#held.size,
       units,
       decided: this.#decided,
-      calls: this.#calls,
-      refused: this.#refused,
-      failed: this.#failed,
-      granted: this.#granted,
-      returned: this.#returned,
-      lost,
+      calls,
+      refused,
+      failed: failedFetches + failedReturns,
+      granted,
+      returned,
+      lost: lost + lostSince,
     };
   }
 
@@ -148,30 +155,22 @@ export class RemoteLeases {
       return undefined;
     }
     if (held.phase !== "held") return undefined;
-    const { lease, told } = held;
+    const { lease, standing } = held;
     const cost = request.cost ?? held.cost;
     const decided = lease.spend(cost, nowMs);
-    if (nowMs >= held.notBeforeMs && lease.isDue(nowMs)) this.#ask(held, nowMs);
-    if (!decided || told === undefined) return undefined;
+    if (nowMs >= held.notBeforeMs && lease.isDue(nowMs)) this.#holder.ask(held, nowMs);
+    if (!decided || standing === undefined) return undefined;
     this.#decided += 1;
-    return leasedDecision(told, cost, lease.spendable(nowMs), nowMs);
+    return leasedDecision(standing, cost, lease.spendable(nowMs), nowMs);
   }
 
   /** Gives everything back, and waits for that: as long as this at most. */
   async close(withinMs: number): Promise<void> {
     this.#closed = true;
-    this.#callOffSweep?.();
-    this.#callOffSweep = undefined;
-    const nowMs = this.#options.time.clock.nowMs();
-    for (const held of this.#held.values()) this.#leave(held, nowMs);
-    if (this.#held.size === 0) return;
-    await new Promise<void>((resolve) => {
-      const callOff = this.#options.time.schedule(withinMs, resolve);
-      this.#whenEmpty = () => {
-        callOff();
-        resolve();
-      };
-    });
+    const { schedule } = this.#options.time;
+    const all = [...this.#held.values()];
+    // A process that ends waits for this.
+    await this.#holder.drain(all, all.length, withinMs, (work, inMs) => schedule(inMs, work));
   }
 
   /** Counts a check, and leases what is busy with it. */
@@ -181,23 +180,22 @@ export class RemoteLeases {
     if (perSecond === 0 || this.#held.size >= this.#max) return;
     const { domain, dimensions, policies } = request;
     const times = { ...unknownTimes };
-    const held: Held = {
+    const held: RequestLease = {
       key,
       request: { domain, dimensions: { ...dimensions }, policies: policies && [...policies] },
       lease: new Lease(times, maxWant, perSecond, nowMs),
       times,
       phase: "held",
-      told: undefined,
+      lostCounted: 0,
+      standing: undefined,
       cost: 1,
-      askedMs: nowMs,
-      returning: 0,
       sweepMs: nowMs,
       notBeforeMs: nowMs,
       pauseMs: firstPauseMs,
     };
     this.#held.set(key, held);
-    this.#ask(held, nowMs);
-    this.#sweepSoon();
+    this.#holder.ask(held, nowMs);
+    this.#holder.sweepLater();
   }
 
   #isResting(key: string, nowMs: number): boolean {
@@ -216,59 +214,17 @@ export class RemoteLeases {
     this.#resting.delete(oldest!);
   }
 
-  #ask(held: Held, nowMs: number): void {
-    held.askedMs = nowMs;
-    const { want, settled } = held.lease.ask(nowMs);
-    this.#send(held, { kind: "lease", request: held.request, want, settled });
-  }
-
-  /** Gives it back, now or as soon as that is possible. */
-  #leave(held: Held, nowMs: number): void {
-    if (held.phase === "giving") return;
-    held.phase = "leaving";
-    if (held.lease.asking) return;
-    const settled = held.lease.giveBack(nowMs)?.settled;
-    if (settled === undefined) {
-      this.#forget(held);
-      return;
-    }
-    held.phase = "giving";
-    held.returning = settled.returned;
-    this.#send(held, { kind: "lease", request: held.request, want: 0, settled });
-  }
-
-  #send(held: Held, question: LeaseQuestion): void {
-    this.#calls += 1;
-    this.#options.ask(question, (outcome) => {
-      const nowMs = this.#options.time.clock.nowMs();
-      if (outcome.kind === "answer") this.#take(held, outcome.value as LeaseReply, nowMs);
-      else if (outcome.kind === "refused") this.#stop(held, outcome.error, nowMs);
-      else this.#fail(held, outcome.mayBeDone, nowMs);
-    });
-  }
-
-  #take(held: Held, reply: LeaseReply, nowMs: number): void {
-    const { lease, times } = held;
+  #hear(held: RequestLease, reply: LeaseReply, askedMs: number, nowMs: number): void {
     const { staleMs = Number.POSITIVE_INFINITY } = this.#options;
-    times.leaseMs = reply.leaseMs;
-    times.staleMs = Math.min(reply.staleMs, staleMs);
-    lease.granted(reply, nowMs);
-    this.#granted += reply.granted;
-    if (held.phase === "giving") {
-      this.#returned += held.returning;
-      this.#forget(held);
-      return;
-    }
-    held.sweepMs = held.askedMs + reply.leaseMs;
-    held.told = { decision: reply.decision, atMs: nowMs };
+    held.times.leaseMs = reply.leaseMs;
+    held.times.staleMs = Math.min(reply.staleMs, staleMs);
+    held.sweepMs = askedMs + reply.leaseMs;
+    held.standing = { decision: reply.decision, atMs: nowMs };
     held.cost = reply.cost;
-    if (reply.granted === 0) this.#refused += 1;
-    if (held.phase === "leaving") this.#leave(held, nowMs);
-    else this.#pace(held, nowMs);
   }
 
-  /** Where there is little to be had it is asked for ever more seldom, and where there never is anything not at all for a while. */
-  #pace(held: Held, nowMs: number): void {
+  /** While grants are small, the next one is asked for ever later; if there never is anything, the key is left alone for a while. */
+  #pace(held: RequestLease, nowMs: number): void {
     const { lease } = held;
     if (lease.size >= leastWorth) {
       held.pauseMs = firstPauseMs;
@@ -277,51 +233,17 @@ export class RemoteLeases {
     }
     if (lease.size === 0 && held.pauseMs === longestPauseMs) {
       this.#rest(held.key, nowMs);
-      this.#leave(held, nowMs);
+      this.#holder.leave(held, nowMs);
       return;
     }
     held.notBeforeMs = nowMs + held.pauseMs;
     held.pauseMs = Math.min(held.pauseMs * 2, longestPauseMs);
   }
 
-  /** A server says that there is nothing to be had, and has done nothing. What is in hand goes back. */
-  #stop(held: Held, { code }: SluiceError, nowMs: number): void {
-    this.#refused += 1;
-    held.lease.callOff(nowMs);
-    if (code === "not_leasable" || code === "invalid_request" || code === "policy_not_found")
-      this.#rest(held.key, nowMs);
+  /** A server says that there is nothing to be had: for this key, or for all of them if it knows of no leases. */
+  #restAfter({ code }: SluiceError, key: string, nowMs: number): void {
+    if (code === "not_leasable" || code === "invalid_request" || code === "policy_not_found") this.#rest(key, nowMs);
     else this.#noneBeforeMs = nowMs + restMs;
-    if (held.phase === "giving") this.#forget(held);
-    else this.#leave(held, nowMs);
-  }
-
-  /** No server answered. What is in hand is spent for as long as it is good, also what was to be given back. */
-  #fail(held: Held, mayBeDone: boolean, nowMs: number): void {
-    this.#failed += 1;
-    if (mayBeDone) held.lease.failed(nowMs);
-    else held.lease.callOff(nowMs);
-    if (held.phase === "leaving") this.#leave(held, nowMs);
-    else if (held.phase === "giving" && (mayBeDone || this.#closed)) this.#forget(held);
-    else {
-      held.phase = "held";
-      held.sweepMs = nowMs + held.times.leaseMs;
-    }
-  }
-
-  #forget(held: Held): void {
-    held.lease.abandon();
-    this.#lost += held.lease.lost;
-    this.#held.delete(held.key);
-    if (this.#held.size === 0) this.#whenEmpty?.();
-  }
-
-  #sweepSoon(): void {
-    if (this.#closed || this.#held.size === 0) return;
-    this.#callOffSweep ??= this.#options.time.scheduleIdly(sweepEveryMs, () => {
-      this.#callOffSweep = undefined;
-      this.#sweep(this.#options.time.clock.nowMs());
-      this.#sweepSoon();
-    });
   }
 
   /** Leases whose time is over are renewed where they are used, and given back where they are not. */
@@ -329,8 +251,8 @@ export class RemoteLeases {
     for (const held of this.#held.values()) {
       const { lease } = held;
       if (held.phase !== "held" || lease.asking || nowMs < held.sweepMs) continue;
-      if (lease.isCool(this.#coolPerSecond, nowMs)) this.#leave(held, nowMs);
-      else if (nowMs >= held.notBeforeMs && lease.isDue(nowMs)) this.#ask(held, nowMs);
+      if (lease.isCool(this.#coolPerSecond, nowMs)) this.#holder.leave(held, nowMs);
+      else if (nowMs >= held.notBeforeMs && lease.isDue(nowMs)) this.#holder.ask(held, nowMs);
     }
   }
 }
