@@ -1,4 +1,5 @@
 import { CircuitBreaker, type CircuitState } from "sluice";
+import type { Peer } from "sluice/store";
 import type { Exchange, ExchangeEvents, QuestionKind, Sending, SentQuestion } from "./exchange.ts";
 import type { RemoteTime } from "./remote-time.ts";
 
@@ -29,25 +30,25 @@ export interface GuardedAddressOptions {
   readonly openWithinMs: number;
   /** It can be asked. */
   readonly onReady: () => void;
-  /** It was being reached, and cannot be: who waited for that waits for nothing. */
+  /** It cannot be reached, or stopped answering: there is no use in waiting for it. */
   readonly onAside: () => void;
   readonly onChange: (address: string, state: AddressState, why: string) => void;
 }
 
 const firstPauseMs = 50;
 const longestPauseMs = 5_000;
-/** A connection that ends before this was a short one; so many of them may follow each other. */
+/** A connection that ends before this was a short one; at most this many of them may follow each other. */
 const shortStayMs = 100;
 const mostShortStays = 3;
-/** A breaker that opened is probed so often. */
+/** How often a breaker that opened is probed. */
 const probeEveryMs = 1_000;
 
 /**
- * One server. It is reached when it is first needed, and again when its connection ended; what could not be reached is put aside,
- * for 50 ms at first and up to 5 s later, and so is what leaves batches unanswered (its breaker opens). That is found out in the
- * background: questions wait only for an address that nothing is held against.
+ * One server. It is reached when it is first needed, and again when its connection has ended. If it cannot be reached, or leaves
+ * batches unanswered so that its breaker opens, it is put aside: for 50 ms at first and up to 5 s later, and tried again in the
+ * background. Questions wait only for an address that nothing is held against.
  */
-export class GuardedAddress {
+export class GuardedAddress implements Peer {
   readonly name: string;
   readonly #options: GuardedAddressOptions;
   readonly #exchange: Exchange;
@@ -187,7 +188,7 @@ export class GuardedAddress {
     this.#become("aside", why);
     const { time, random } = this.#options;
     const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(this.#failures - 1, 10));
-    // Clients that lost the same server do not come back to it at the same moment.
+    // Clients that lost the same server must not come back to it at the same moment.
     const waitMs = Math.max(this.#breaker.state === "closed" ? 0 : probeEveryMs + 1, pauseMs * (0.5 + random() / 2));
     this.#callOff?.();
     this.#callOff = time.scheduleIdly(waitMs, () => this.#retry());

@@ -71,7 +71,10 @@ export class QuestionLine {
         retry: (pendings) => {
           for (const pending of pendings) this.#repeat(pending);
         },
-        release: (batch) => this.#release(batch),
+        release: ({ peer, kind }) => {
+          peer.inFlight[kind] -= 1;
+        },
+        wake: () => this.wake(),
         abandon: (batch) => this.#abandon(batch),
       },
     );
@@ -277,11 +280,6 @@ export class QuestionLine {
     for (const pending of pendings) pending.inFlight -= 1;
     peer.unanswered -= pendings.length;
     this.#rest();
-  }
-
-  #release({ peer, kind }: Batch): void {
-    peer.inFlight[kind] -= 1;
-    this.wake();
   }
 
   #abandon(batch: Batch): void {

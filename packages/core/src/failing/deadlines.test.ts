@@ -43,6 +43,7 @@ function setUp() {
       send();
     },
     release: (_, starved) => void log.push(starved ? "released, starved" : "released"),
+    wake: () => void log.push("woken"),
     abandon: () => void log.push("abandoned"),
   };
   const deadlines = new Deadlines(
@@ -129,7 +130,7 @@ describe("questions of one line", () => {
     pass(24);
     expect(log).toEqual(["sent 1"]);
     pass(1);
-    expect(log).toEqual(["sent 1", "gave up 1", "released", "blamed", "abandoned"]);
+    expect(log).toEqual(["sent 1", "gave up 1", "released", "blamed", "woken", "abandoned"]);
     expect(deadlines.flights).toEqual([]);
   });
 
@@ -151,11 +152,11 @@ describe("questions of one line", () => {
     const patient = ask(100);
     endTurn();
     pass(25);
-    expect(log).toEqual(["sent 2", "gave up 1", "released", "blamed"]);
+    expect(log).toEqual(["sent 2", "gave up 1", "released", "blamed", "woken"]);
     expect(deadlines.flights).toHaveLength(1);
     expect(patient.settled).toBe(false);
     pass(75);
-    expect(log.slice(4)).toEqual(["gave up 1", "abandoned"]);
+    expect(log.slice(5)).toEqual(["gave up 1", "abandoned"]);
   });
 
   it("are asked again once, after the first attempt's share of the time, if they are repeatable", () => {
@@ -178,7 +179,7 @@ describe("questions of one line", () => {
     expect(asked.settled).toBe(false);
     expect(asked.expiresMs).toBeGreaterThanOrEqual(212);
     pass(25);
-    expect(log).toEqual(["sent 1", "gave up 1", "released, starved", "abandoned"]);
+    expect(log).toEqual(["sent 1", "gave up 1", "released, starved", "woken", "abandoned"]);
   });
 
   it("may be repeated until their time is up, twenty times at most", () => {

@@ -73,6 +73,8 @@ export interface Line<Q, F> {
   retry(pendings: readonly Q[]): void;
   /** A flight became overdue: frees its room. `starved` says that this process did not run for all of its time. */
   release(flight: F, starved: boolean): void;
+  /** There is room again: sends what waits at the end of this turn. */
+  wake(): void;
   /** No caller listens to an overdue flight any longer. It is in `flights` no more. */
   abandon(flight: F): void;
 }
@@ -241,6 +243,7 @@ export class Deadlines<Q extends PendingQuestion, F extends Flight<Q, Peer>> {
     this.#line.release(flight, starved);
     // A server that answers others is not to blame for what this process missed.
     if (!starved || !flight.peer.isHeard) flight.peer.fail(flight.generation);
+    this.#line.wake();
   }
 
   #dropUnheard(): void {

@@ -149,8 +149,9 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
     this.#counts.returned += ask.settled?.returned ?? 0;
     if (ask.want > 0 && answer.granted === 0) this.#counts.refused += 1;
     if (phase === "held") this.#owner.onGranted?.(held, nowMs);
-    // After a give-back there is something in hand only if it was set aside until then.
-    else if (phase === "leaving" || lease.tokens > 0) this.giveBack(held, nowMs);
+    // After a give-back something is in hand if it was set aside until then. Units that nobody asked for are not given back, or a
+    // server that always grants some would be called for ever.
+    else if (phase === "leaving" || (lease.tokens > 0 && answer.granted === 0)) this.giveBack(held, nowMs);
     else this.#end(held);
   }
 

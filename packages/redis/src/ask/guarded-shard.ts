@@ -1,4 +1,5 @@
 import { CircuitBreaker, type CircuitBreakerOptions, type CircuitState } from "sluice";
+import type { Peer } from "sluice/store";
 import type { Shard } from "../topology/topology.ts";
 import { within } from "../topology/within.ts";
 import { ServerClock } from "./server-clock.ts";
@@ -13,7 +14,7 @@ const probeWithinMs = 1000;
 const eagerAfterMs = 1000;
 
 /** A server with its breaker and its clock. */
-export class GuardedShard {
+export class GuardedShard implements Peer {
   readonly shard: Shard;
   readonly clock: ServerClock = new ServerClock();
   readonly figures: ShardFigures = createShardFigures();

@@ -55,6 +55,7 @@ export class Lane {
         mayRetry: ({ sent }) => sent,
         retry: (pendings) => this.#retry(pendings),
         release: (flight, starved) => this.#release(flight, starved),
+        wake: () => this.wake(),
         // Its room is free already, and a late answer settles nothing.
         abandon: () => undefined,
       },
@@ -320,7 +321,6 @@ export class Lane {
     this.#inFlight -= 1;
     this.#options.counts.failedCalls += 1;
     peer.figures.failures[starved ? "starved" : "timeout"] += 1;
-    this.wake();
   }
 
   #expire(late: ReadonlySet<Pending>): void {
