@@ -1,3 +1,4 @@
+import type { DecisionBody, WindowBody } from "@sluice/protocol/http";
 import {
   type Decision,
   type DecisionReason,
@@ -9,11 +10,17 @@ import {
   withLabel,
 } from "sluice";
 
-type Body = Readonly<Record<string, unknown>>;
+/** A body before it is read: fields as the protocol names them, with whatever values came. */
+export type Unread<Body> = { readonly [Key in keyof Body]?: unknown };
+
+type LimitBody = NonNullable<DecisionBody["limits"]>[number];
+type ShadowBody = NonNullable<DecisionBody["shadow"]>[number];
+type PeriodBody = Exclude<WindowBody["per"], string>;
 
 /** A decision from its JSON. Undefined where it is none. */
 export function decodeDecisionBody(body: unknown): Decision | undefined {
-  if (!isBody(body) || typeof body.allowed !== "boolean" || typeof body.reason !== "string") return undefined;
+  if (!isBody<DecisionBody>(body) || typeof body.allowed !== "boolean" || typeof body.reason !== "string")
+    return undefined;
   return {
     allowed: body.allowed,
     reason: body.reason as DecisionReason,
@@ -36,15 +43,15 @@ export function decodeDecisionBody(body: unknown): Decision | undefined {
     replayed: body.replayed === true,
     preview: body.preview === true,
     degraded: text(body.degraded) as Decision["degraded"],
-    shadow: Array.isArray(body.shadow) ? body.shadow.filter(isBody).map(shadowFrom) : none,
-    limits: Array.isArray(body.limits) ? body.limits.filter(isBody).map(limitFrom) : undefined,
+    shadow: Array.isArray(body.shadow) ? body.shadow.filter(isBody<ShadowBody>).map(shadowFrom) : none,
+    limits: Array.isArray(body.limits) ? body.limits.filter(isBody<LimitBody>).map(limitFrom) : undefined,
     receipt: text(body.receipt),
   };
 }
 
 const none: readonly ShadowDenial[] = [];
 
-function shadowFrom(body: Body): ShadowDenial {
+function shadowFrom(body: Unread<ShadowBody>): ShadowDenial {
   return {
     policy: text(body.policy) ?? "",
     version: number(body.version) ?? 0,
@@ -54,7 +61,7 @@ function shadowFrom(body: Body): ShadowDenial {
   };
 }
 
-function limitFrom(body: Body): LimitDecision {
+function limitFrom(body: Unread<LimitBody>): LimitDecision {
   return {
     policy: text(body.policy) ?? "",
     version: number(body.version) ?? 0,
@@ -76,12 +83,12 @@ function limitFrom(body: Body): LimitDecision {
 }
 
 function queueFrom(body: unknown): Decision["queue"] {
-  if (!isBody(body)) return undefined;
+  if (!isBody<NonNullable<DecisionBody["queue"]>>(body)) return undefined;
   return { position: number(body.position) ?? 0, delayMs: number(body.delay_ms) ?? 0 };
 }
 
 function windowFrom(body: unknown): Window | undefined {
-  if (!isBody(body)) return undefined;
+  if (!isBody<WindowBody>(body)) return undefined;
   const limit = number(body.limit) ?? 0;
   const per = perFrom(body.per);
   const name = text(body.name);
@@ -90,7 +97,7 @@ function windowFrom(body: unknown): Window | undefined {
 }
 
 function perFrom(per: unknown): Window["per"] {
-  if (isBody(per)) {
+  if (isBody<PeriodBody>(per)) {
     return {
       kind: "calendar",
       unit: per.calendar === "month" ? "month" : "day",
@@ -115,7 +122,7 @@ function durationMs(written: string): number {
   return ms;
 }
 
-export function isBody(value: unknown): value is Body {
+export function isBody<Body>(value: unknown): value is Unread<Body> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -1,9 +1,10 @@
+import type { LeaseBody } from "@sluice/protocol/http";
 import type { LeaseReply } from "../exchange.ts";
 import { decodeDecisionBody, isBody } from "./decode-decision-body.ts";
 
 /** A lease from its JSON. Undefined where it is none. */
 export function decodeLeaseBody(body: unknown): LeaseReply | undefined {
-  if (!isBody(body)) return undefined;
+  if (!isBody<LeaseBody>(body)) return undefined;
   const { granted, epoch, forgotten, lease_ms: leaseMs, stale_ms: staleMs, cost } = body;
   const decision = decodeDecisionBody(body.decision);
   if (decision === undefined || !isWhole(granted) || !isWhole(epoch) || !isWhole(leaseMs) || !isWhole(staleMs))

@@ -1,3 +1,4 @@
+import type { BatchBody, ErrorBody, GivenBackBody, ProblemBody, ReadyBody, ResetBody } from "@sluice/protocol/http";
 import type { CheckRequest } from "sluice";
 import { replyFromError } from "../decode-refusal.ts";
 import {
@@ -12,7 +13,7 @@ import {
 import { noLeases } from "../leases/no-leases.ts";
 import type { Address } from "../parse-addresses.ts";
 import type { ConnectOptions } from "../remote-limiter.ts";
-import { decodeDecisionBody, isBody } from "./decode-decision-body.ts";
+import { decodeDecisionBody, isBody, type Unread } from "./decode-decision-body.ts";
 import { decodeLeaseBody } from "./decode-lease-body.ts";
 import { JsonRequests, type JsonResponse } from "./json-requests.ts";
 
@@ -57,7 +58,7 @@ export class HttpExchange implements Exchange {
     try {
       const { status, body } = await asking.response;
       if (status === 502 || status === 504) throw new ExchangeError("not_asked", `it answers with ${status}`);
-      if (status === 503 && isBody(body) && body.status === "stopping")
+      if (status === 503 && isBody<ReadyBody>(body) && body.status === "stopping")
         throw new ExchangeError("not_asked", "it is stopping");
     } finally {
       clearTimeout(timer);
@@ -112,11 +113,15 @@ function readDecision({ body }: JsonResponse): Reply | undefined {
   return decision && { kind: "answer", value: decision };
 }
 
+type BatchAnswer = BatchBody["answers"][number];
+type Decided = Extract<BatchAnswer, { decision: unknown }>;
+type Refused = Extract<BatchAnswer, { error: unknown }>;
+
 function readDecisions({ status, body }: JsonResponse): readonly Reply[] | undefined {
-  const answers = isBody(body) ? body.answers : undefined;
+  const answers = isBody<BatchBody>(body) ? body.answers : undefined;
   if (status !== 200 || !Array.isArray(answers)) return undefined;
   return answers.map((answer: unknown): Reply => {
-    const { decision, error } = isBody(answer) ? answer : {};
+    const { decision, error }: Unread<Decided & Refused> = isBody<Decided & Refused>(answer) ? answer : {};
     const decoded = decodeDecisionBody(decision);
     return decoded === undefined ? errorReply(error) : { kind: "answer", value: decoded };
   });
@@ -124,7 +129,9 @@ function readDecisions({ status, body }: JsonResponse): readonly Reply[] | undef
 
 function readDone(kind: QuestionKind, { status, body }: JsonResponse): Reply | undefined {
   if (status < 200 || status > 299) return undefined;
-  const { given_back, counters } = isBody(body) ? body : {};
+  const { given_back, counters }: Unread<GivenBackBody & ResetBody> = isBody<GivenBackBody & ResetBody>(body)
+    ? body
+    : {};
   if (kind === "give") return { kind: "answer", value: given_back === true };
   if (kind === "reset") return { kind: "answer", value: Array.isArray(counters) ? counters.length : 0 };
   return { kind: "answer", value: undefined };
@@ -134,7 +141,7 @@ function readDone(kind: QuestionKind, { status, body }: JsonResponse): Reply | u
 function readLease({ status, body }: JsonResponse): Reply {
   const lease = status === 200 ? decodeLeaseBody(body) : undefined;
   if (lease !== undefined) return { kind: "answer", value: lease };
-  if (isBody(body) && typeof body.code === "string") return errorReply(body);
+  if (isBody<ErrorBody>(body) && typeof body.code === "string") return errorReply(body);
   if (status === 429) return { kind: "elsewhere", reason: "storage_overloaded" };
   // Who waited too long for something says 408, and does not say for what.
   if (status >= 400 && status < 500 && status !== 408) return { kind: "refused", error: noLeases };
@@ -149,12 +156,12 @@ function readRefusal({ status, body }: JsonResponse): Reply {
 }
 
 function errorReply(body: unknown): Reply {
-  const { code, detail, problems } = isBody(body) ? body : {};
+  const { code, detail, problems }: Unread<ErrorBody> = isBody<ErrorBody>(body) ? body : {};
   return replyFromError({
     code: String(code),
     message: typeof detail === "string" ? detail : "the server refused",
     problems: Array.isArray(problems)
-      ? problems.filter(isBody).map((one) => ({ field: String(one.field), message: String(one.message) }))
+      ? problems.filter(isBody<ProblemBody>).map((one) => ({ field: String(one.field), message: String(one.message) }))
       : [],
   });
 }

@@ -1,6 +1,6 @@
 import type { Agent } from "node:http";
+import type { ErrorBody } from "@sluice/protocol/http";
 import { printable } from "sluice";
-import type { ErrorBody } from "../data-plane/transports/http/errors.ts";
 import { isLoopback } from "../settings/parse-settings.ts";
 import { type AskingOptions, type Environment, findCa, findToken } from "./find-token.ts";
 import { flagForField } from "./flag-for-field.ts";

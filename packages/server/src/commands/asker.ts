@@ -1,10 +1,9 @@
+import { type DecisionBody, decision, type ExplanationBody, explanation } from "@sluice/protocol/http";
 import { type RedisCounters, renderServers } from "@sluice/redis";
 import { type CheckRequest, createLimiter, type PolicySet, parsePolicies, printable, renderExplanation } from "sluice";
 import { createRedisCounters } from "../data-plane/counters/open-redis-counters.ts";
 import { planCounters } from "../data-plane/counters/plan-counters.ts";
 import { loadPolicies } from "../data-plane/policy-files/policy-files.ts";
-import { type DecisionBody, decisionBody } from "../data-plane/transports/http/decision-body.ts";
-import { type ExplanationBody, explanationBody } from "../data-plane/transports/http/explanation-body.ts";
 import type { Settings } from "../settings/settings.ts";
 import { askServer, flagOf, parseServer, refusalOf, type ServerOptions } from "./ask-server.ts";
 import { keepConnection } from "./send-request.ts";
@@ -43,8 +42,8 @@ function createLocalAsker(policies: PolicySet, counters: RedisCounters | undefin
   return {
     notice,
     close: () => limiter.close(),
-    check: async (request) => decisionBody(await limiter.check(request)),
-    explain: async (request) => explanationBody(await limiter.explain(request)),
+    check: async (request) => decision.render(await limiter.check(request)),
+    explain: async (request) => explanation.render(await limiter.explain(request)),
     explainInText: async (request) => renderExplanation(await limiter.explain(request)),
   };
 }

@@ -1,6 +1,5 @@
+import type { DecisionBody, WindowBody } from "@sluice/protocol/http";
 import { printable, renderDuration } from "sluice";
-import type { DecisionBody } from "../data-plane/transports/http/decision-body.ts";
-import type { WindowBody } from "../data-plane/transports/http/policy-body.ts";
 
 /** A decision for people, on a few lines. */
 export function renderDecision(decision: DecisionBody): string {

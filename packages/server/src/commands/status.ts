@@ -1,76 +1,14 @@
+import type {
+  CountersStatusBody,
+  LeasesBody,
+  ShardStatusBody,
+  StatusBody,
+  StoreStatusBody,
+} from "@sluice/protocol/http";
 import { printable, renderDuration } from "sluice";
 import { askServer, type ServerOptions } from "./ask-server.ts";
 import { renderJson } from "./control/write-json.ts";
 import type { ExitCode, Terminal } from "./terminal.ts";
-
-/** As much of `GET /v1/status` as is shown. */
-interface StatusBody {
-  readonly status: string;
-  readonly detail?: string;
-  readonly version: string;
-  readonly node: string;
-  readonly pid: number;
-  readonly worker?: string | number;
-  readonly uptime_ms: number;
-  readonly policies: {
-    readonly generation: number;
-    readonly count: number;
-    readonly state: string;
-    readonly source: string;
-    readonly path?: string;
-    readonly age_ms: number;
-    readonly problems: readonly string[];
-  };
-  readonly store?: StoreBody;
-  readonly counters: {
-    readonly kind: string;
-    readonly at?: string;
-    /** Whether every server that holds counters is connected and asked. */
-    readonly ready?: boolean;
-    readonly counters?: number;
-    readonly max_counters?: number;
-    readonly waiting?: number;
-    readonly leases?: LeasesBody;
-    readonly shards?: readonly ShardBody[];
-  };
-  readonly queue: { readonly pending: number; readonly max_pending: number };
-  readonly shed: Readonly<Record<string, number>>;
-  readonly protocols: Readonly<
-    Record<
-      string,
-      { readonly addresses: readonly string[]; readonly connections: number; readonly turned_away: unknown }
-    >
-  >;
-}
-
-interface StoreBody {
-  readonly at: string;
-  readonly state: string;
-  readonly reason?: string;
-  readonly generation: number;
-  readonly newest_generation: number;
-  readonly source: string;
-  readonly push: { readonly kind: string; readonly connected: boolean };
-  readonly kill_switch?: { readonly mode: string; readonly until_ms: number; readonly reason: string };
-  readonly problems: readonly string[];
-  readonly precedence: string;
-  readonly overridden: readonly string[];
-}
-
-interface LeasesBody {
-  readonly held: number;
-  readonly tokens: number;
-  readonly stale: number;
-  readonly stale_for_ms?: number;
-}
-
-interface ShardBody {
-  readonly shard: string;
-  readonly connected: boolean;
-  readonly breaker: string;
-  readonly round_trip_ms?: number;
-  readonly failed_calls: number;
-}
 
 /** `sluice status`: how a server does. Exit code 1 if it is not ready; with `strict` also if it cannot reach its counters. */
 export async function status(
@@ -82,7 +20,7 @@ export async function status(
   const body = JSON.parse(text) as StatusBody;
   stdout.write(json === true ? `${renderJson(body)}\n` : renderStatus(body));
   if (body.status === "stopping") return 1;
-  return strict === true && body.counters.ready === false ? 1 : 0;
+  return strict === true && body.counters.kind === "redis" && !body.counters.ready ? 1 : 0;
 }
 
 export function renderStatus(body: StatusBody): string {
@@ -102,8 +40,7 @@ export function renderStatus(body: StatusBody): string {
     ...policies.problems.map((problem) => ["", problem] as const),
     ...(body.store === undefined ? [] : storeRows(body.store)),
     ["counters", countersText(counters)],
-    ...(counters.shards ?? []).map((shard) => ["", shardText(shard)] as const),
-    ...(counters.leases === undefined ? [] : [["leases", leasesText(counters.leases)] as const]),
+    ...(counters.kind === "memory" ? [] : serverRows(counters)),
     ["waiting", `${queue.pending} of at most ${queue.max_pending}`],
     ["shed", shedText.length === 0 ? "none" : shedText.join(", ")],
     ...Object.entries(protocols)
@@ -119,7 +56,17 @@ export function renderStatus(body: StatusBody): string {
   return `${rows.map(([name, text]) => `${name.padEnd(10)}${printable(text)}`.trimEnd()).join("\n")}\n`;
 }
 
-function storeRows(store: StoreBody): readonly (readonly [string, string])[] {
+function serverRows({
+  shards,
+  leases,
+}: Extract<CountersStatusBody, { kind: "redis" }>): readonly (readonly [string, string])[] {
+  return [
+    ...shards.map((shard) => ["", shardText(shard)] as const),
+    ...(leases === undefined ? [] : [["leases", leasesText(leases)] as const]),
+  ];
+}
+
+function storeRows(store: StoreStatusBody): readonly (readonly [string, string])[] {
   const { at, state, reason, generation, newest_generation: newest, source, push, kill_switch: kill, problems } = store;
   const behind = newest > generation ? ` of ${newest}` : "";
   const from = source === "snapshot" ? ", from the snapshot" : "";
@@ -140,12 +87,12 @@ function workerText({ worker }: StatusBody): string {
   return worker === undefined ? "" : `, worker ${worker}`;
 }
 
-function countersText({ kind, at, counters, max_counters, waiting }: StatusBody["counters"]): string {
-  if (kind === "memory") return `in memory, ${counters} of at most ${max_counters}`;
-  return `${at}, ${waiting} waiting`;
+function countersText(counters: CountersStatusBody): string {
+  if (counters.kind === "memory") return `in memory, ${counters.counters} of at most ${counters.max_counters}`;
+  return `${counters.at}, ${counters.waiting} waiting`;
 }
 
-function shardText({ shard, connected, breaker, round_trip_ms, failed_calls }: ShardBody): string {
+function shardText({ shard, connected, breaker, round_trip_ms, failed_calls }: ShardStatusBody): string {
   const trip = round_trip_ms === undefined ? "" : `, ${round_trip_ms} ms away`;
   return `${shard}: ${connected ? "connected" : "not connected"}, breaker ${breaker}${trip}, ${failed_calls} failed calls`;
 }

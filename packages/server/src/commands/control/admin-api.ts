@@ -1,23 +1,30 @@
 import type {
-  AuditBody,
+  AuditEntryBody,
   ChangeBody,
   HotKeysBody,
-  ImportReportBody,
+  ImportChangeBody,
   JsonObject,
+  KeptSubjectBody,
   KillSwitchBody,
-  ListBody,
+  KillSwitchChangeBody,
+  NewTokenBody,
   NodesBody,
+  PageBody,
   PolicyBody,
+  PolicyChangeBody,
   PolicyDiffBody,
-  ResetDoneBody,
   RolloutBody,
-  RolloutWishBody,
+  RolloutChangeBody,
+  RolloutRequestBody,
   SubjectBody,
   SubjectChangeBody,
   SubjectLimitBody,
+  SubjectResetBody,
   TokenBody,
+  TokenChangeBody,
+  TokenListBody,
   VersionBody,
-} from "./admin-bodies.ts";
+} from "@sluice/protocol/admin";
 import type { AdminClient } from "./admin-client.ts";
 import type { Subject } from "./parse-subject.ts";
 
@@ -66,8 +73,8 @@ export class AdminApi {
   putPolicy(
     id: string,
     document: JsonObject,
-    { dryRun, why, expected, rollout }: ExpectingWish & { readonly rollout?: RolloutWishBody | undefined },
-  ): Promise<ChangeBody & { readonly policy: PolicyBody }> {
+    { dryRun, why, expected, rollout }: ExpectingWish & { readonly rollout?: RolloutRequestBody | undefined },
+  ): Promise<PolicyChangeBody> {
     return this.#client.ask("PUT", `${root}/policies/${part(id)}`, {
       query: { dry_run: dryRun, why },
       body: { document, rollout },
@@ -94,8 +101,8 @@ export class AdminApi {
   revert(
     id: string,
     version: number,
-    { dryRun, why, expected, rollout }: ExpectingWish & { readonly rollout?: RolloutWishBody | undefined },
-  ): Promise<ChangeBody & { readonly policy: PolicyBody }> {
+    { dryRun, why, expected, rollout }: ExpectingWish & { readonly rollout?: RolloutRequestBody | undefined },
+  ): Promise<PolicyChangeBody> {
     return this.#client.ask("POST", `${root}/policies/${part(id)}/revert`, {
       query: { dry_run: dryRun, why },
       body: { version, rollout },
@@ -118,7 +125,7 @@ export class AdminApi {
     id: string,
     verb: string,
     { dryRun, why, expectedStep }: ChangeWish & { readonly expectedStep?: number | undefined },
-  ): Promise<ChangeBody & { readonly rollout: RolloutBody }> {
+  ): Promise<RolloutChangeBody> {
     return this.#client.ask("POST", `${root}/rollouts/${part(id)}/${verb}`, {
       query: { dry_run: dryRun, why },
       body: { expected_step: expectedStep },
@@ -129,7 +136,7 @@ export class AdminApi {
     return this.#client.ask("GET", pathOf(subject));
   }
 
-  subjects(dimension: string): Promise<readonly SubjectBody[]> {
+  subjects(dimension: string): Promise<readonly KeptSubjectBody[]> {
     return this.#all(`${root}/subjects/${part(dimension)}`, {});
   }
 
@@ -180,7 +187,7 @@ export class AdminApi {
     subject: Subject,
     reset: { readonly policy?: string | undefined; readonly also_by?: Readonly<Record<string, string>> | undefined },
     { dryRun, why }: ChangeWish,
-  ): Promise<ResetDoneBody> {
+  ): Promise<SubjectResetBody> {
     return this.#client.ask("POST", `${pathOf(subject)}/reset`, { query: { dry_run: dryRun, why }, body: reset });
   }
 
@@ -188,27 +195,23 @@ export class AdminApi {
     return this.#client.ask("GET", `${root}/kill-switch`);
   }
 
-  killSwitchOn(
-    mode: "open" | "closed",
-    forMs: number,
-    { dryRun, why }: ChangeWish,
-  ): Promise<ChangeBody & { readonly kill_switch: KillSwitchBody }> {
+  killSwitchOn(mode: "open" | "closed", forMs: number, { dryRun, why }: ChangeWish): Promise<KillSwitchChangeBody> {
     return this.#client.ask("PUT", `${root}/kill-switch`, {
       query: { dry_run: dryRun, why },
       body: { mode, for_ms: forMs },
     });
   }
 
-  killSwitchOff({ dryRun, why }: ChangeWish): Promise<ChangeBody & { readonly kill_switch: KillSwitchBody }> {
+  killSwitchOff({ dryRun, why }: ChangeWish): Promise<KillSwitchChangeBody> {
     return this.#client.ask("DELETE", `${root}/kill-switch`, { query: { dry_run: dryRun, why } });
   }
 
-  audit({ sinceMs, untilMs, ...filter }: AuditFilter, most: number): Promise<readonly AuditBody[]> {
+  audit({ sinceMs, untilMs, ...filter }: AuditFilter, most: number): Promise<readonly AuditEntryBody[]> {
     return this.#all(`${root}/audit`, { ...filter, since_ms: sinceMs, until_ms: untilMs }, most);
   }
 
   async tokens(): Promise<readonly TokenBody[]> {
-    const { items } = await this.#client.ask<ListBody<TokenBody>>("GET", `${root}/tokens`);
+    const { items } = await this.#client.ask<TokenListBody>("GET", `${root}/tokens`);
     return items;
   }
 
@@ -220,11 +223,11 @@ export class AdminApi {
       readonly expires_ms?: number | undefined;
     },
     { dryRun, why }: ChangeWish,
-  ): Promise<ChangeBody & { readonly token: TokenBody & { readonly token: string } }> {
+  ): Promise<NewTokenBody> {
     return this.#client.ask("POST", `${root}/tokens`, { query: { dry_run: dryRun, why }, body: wish });
   }
 
-  revokeToken(id: string, { dryRun, why }: ChangeWish): Promise<ChangeBody & { readonly token: TokenBody }> {
+  revokeToken(id: string, { dryRun, why }: ChangeWish): Promise<TokenChangeBody> {
     return this.#client.ask("DELETE", `${root}/tokens/${part(id)}`, { query: { dry_run: dryRun, why } });
   }
 
@@ -248,7 +251,7 @@ export class AdminApi {
   import(
     text: string,
     { dryRun, why, expected, replace }: ExpectingWish & { readonly replace: boolean },
-  ): Promise<ChangeBody & { readonly import: ImportReportBody }> {
+  ): Promise<ImportChangeBody> {
     return this.#client.ask("POST", `${root}/import`, {
       query: { dry_run: dryRun, why, mode: replace ? "replace" : "merge" },
       text: { type: "application/yaml", content: text },
@@ -266,7 +269,7 @@ export class AdminApi {
     let after: string | undefined;
     do {
       const limit = Math.min(pageSize, most - all.length);
-      const { items, next }: ListBody<T> = await this.#client.ask("GET", path, { query: { ...query, after, limit } });
+      const { items, next }: PageBody<T> = await this.#client.ask("GET", path, { query: { ...query, after, limit } });
       all.push(...items);
       after = next;
     } while (after !== undefined && all.length < most);

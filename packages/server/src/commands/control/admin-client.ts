@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { AdminErrorBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import { bearerOf, parseServer, type ServerFlag } from "../ask-server.ts";
 import { type HttpAnswer, sendRequest } from "../send-request.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { AdminErrorBody } from "./admin-bodies.ts";
 
 /** Which control plane is asked, and as whom. */
 export interface AdminOptions {

@@ -1,7 +1,7 @@
+import type { AuditEntryBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import { auditKinds } from "../../control-plane/audit/audit-kinds.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { AuditBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import type { Paint } from "./paint.ts";
 import { parseSince } from "./parse-time.ts";
@@ -69,7 +69,7 @@ function listed(words: readonly string[]): string {
 }
 
 export function renderAudit(
-  records: readonly AuditBody[],
+  records: readonly AuditEntryBody[],
   nowMs: number,
   width: number | undefined,
   paint: Paint,
@@ -99,15 +99,15 @@ export function renderAudit(
 }
 
 /** Subjects are written `user=u1` on a command line, and `user:u1` in the audit. */
-function targetOf({ kind, target }: AuditBody): string {
+function targetOf({ kind, target }: AuditEntryBody): string {
   return kind === "subject" ? target.replace(":", "=") : target;
 }
 
-function whoOf({ actor, role }: AuditBody): string {
+function whoOf({ actor, role }: AuditEntryBody): string {
   return role === "" ? actor : `${actor} (${role})`;
 }
 
-function renderAuditDetails(records: readonly AuditBody[]): string {
+function renderAuditDetails(records: readonly AuditEntryBody[]): string {
   return records
     .map((record) => {
       const head = `${renderInstant(record.at_ms)}  ${whoOf(record)}  ${record.action}  ${targetOf(record)}  ${record.outcome}  ${record.why}`;

@@ -1,6 +1,6 @@
+import type { ChangeBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { ChangeBody } from "./admin-bodies.ts";
 import { flagFor } from "./admin-client.ts";
 import type { ControlSession } from "./control-session.ts";
 import { parseWhile } from "./parse-time.ts";
@@ -28,7 +28,10 @@ export function demandReason({ why }: ChangeFlags): string {
 }
 
 /** Tells what is legal, but may surprise. */
-export function tellWarnings({ warnings = [] }: ChangeBody, { terminal }: Pick<ControlSession, "terminal">): void {
+export function tellWarnings(
+  { warnings = [] }: Pick<ChangeBody, "warnings">,
+  { terminal }: Pick<ControlSession, "terminal">,
+): void {
   for (const { field, message } of warnings)
     terminal.stderr.write(`warning: ${printable(field === "(root)" ? message : `${flagFor(field)}: ${message}`)}\n`);
 }
@@ -36,7 +39,7 @@ export function tellWarnings({ warnings = [] }: ChangeBody, { terminal }: Pick<C
 /** With `--strict`: tries it without doing it, and refuses what would be warned of. */
 export async function demandNoWarnings(
   { strict }: { readonly strict?: boolean },
-  tryIt: () => Promise<ChangeBody>,
+  tryIt: () => Promise<Pick<ChangeBody, "warnings">>,
   session: Pick<ControlSession, "terminal">,
 ): Promise<void> {
   if (strict !== true) return;
@@ -48,7 +51,7 @@ export async function demandNoWarnings(
 
 /** With `--wait`, until the whole fleet decides by a change. */
 export async function settleChange(
-  { generation }: ChangeBody,
+  { generation }: Pick<ChangeBody, "generation">,
   flags: ChangeFlags,
   session: ControlSession,
 ): Promise<ExitCode> {

@@ -1,6 +1,6 @@
+import type { KillSwitchBody } from "@sluice/protocol/admin";
 import { killSwitchBounds } from "../../control-plane/use-cases/control-kill-switch.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { KillSwitchBody } from "./admin-bodies.ts";
 import { type ChangeFlags, demandReason, nothingDone, settleChange } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";

@@ -1,9 +1,9 @@
 import { access } from "node:fs/promises";
 import { hostname } from "node:os";
+import { newToken } from "@sluice/protocol/admin";
 import { openPolicyStore, type PolicyStore, PolicyStoreUnavailable, SchemaTooNew } from "@sluice/sql";
 import { createLimiter, SluiceError } from "sluice";
-import { changeBody } from "../../control-plane/admin-api/answer.ts";
-import { tokenBody } from "../../control-plane/admin-api/operation-bodies.ts";
+import { changeView } from "../../control-plane/admin-api/answer.ts";
 import { sluiceItself } from "../../control-plane/audit/audit-entry.ts";
 import { renderStoreUrl } from "../../control-plane/node/render-store-url.ts";
 import { createControlPlane } from "../../control-plane/use-cases/create-control-plane.ts";
@@ -34,9 +34,9 @@ export async function makeTokenAtStore(
     const actor = { ...sluiceItself, from: hostname() };
     const why = options.why === undefined ? made : `${made}: ${options.why}`;
     const changed = await control.tokens.make(actor, wish, { dryRun: options.dryRun, why });
-    const { token, ...view } = changed.value;
-    const body = { ...changeBody(changed), token: { ...tokenBody(view), ...(token !== "" && { token }) } };
-    tellToken({ wish, token, expiresMs: view.expiresMs, body }, options, terminal);
+    const { token, expiresMs } = changed.value;
+    const body = newToken.render({ ...changeView(changed), token: changed.value });
+    tellToken({ wish, token, expiresMs, body }, options, terminal);
     return 0;
   } catch (error) {
     throw asCommandError(error);

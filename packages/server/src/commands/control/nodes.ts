@@ -1,5 +1,5 @@
+import type { NodeBody, NodesBody } from "@sluice/protocol/admin";
 import type { ExitCode } from "../terminal.ts";
-import type { NodeBody, NodesBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
 import type { Paint } from "./paint.ts";
 import { renderMoment } from "./render-moment.ts";

@@ -1,7 +1,7 @@
+import type { KeptSubjectBody, SubjectChangeBody, SubjectLimitBody } from "@sluice/protocol/admin";
 import { parseWindow, printable, SluiceError } from "sluice";
 import { maxOverrideMs } from "../../control-plane/documents/write-subject.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { SubjectBody, SubjectChangeBody, SubjectLimitBody } from "./admin-bodies.ts";
 import {
   type ChangeFlags,
   demandNoWarnings,
@@ -148,7 +148,11 @@ export async function overrideList(
   return 0;
 }
 
-export function renderOverrides(subjects: readonly SubjectBody[], nowMs: number, width: number | undefined): string {
+export function renderOverrides(
+  subjects: readonly KeptSubjectBody[],
+  nowMs: number,
+  width: number | undefined,
+): string {
   const rows = subjects.flatMap((subject) =>
     subject.limits.map((limit) => [
       `${subject.dimension}=${subject.value}`,

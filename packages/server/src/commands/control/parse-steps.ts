@@ -1,14 +1,14 @@
+import type { RolloutStepBody } from "@sluice/protocol/admin";
 import { CommandError } from "../terminal.ts";
-import type { StepBody } from "./admin-bodies.ts";
 import { tryWhile } from "./parse-time.ts";
 
 /**
  * `1%:10m,10%:10m,100%`: which percent of subjects, and how long before the next step, or after the last one the end. Without a
  * while a step waits for a person, but for the last one: who joins there is looked at for as long as those before.
  */
-export function parseSteps(text: string, shadow: boolean = false): readonly StepBody[] {
+export function parseSteps(text: string, shadow: boolean = false): readonly RolloutStepBody[] {
   const words = text.split(",");
-  const steps: StepBody[] = [];
+  const steps: RolloutStepBody[] = [];
   for (const [index, word] of words.entries()) {
     const [, percent, hold] = /^\s*(\d{1,3}(?:\.\d{1,2})?)\s*%?\s*(?::\s*(\S+))?\s*$/.exec(word) ?? [];
     if (percent === undefined || Number(percent) <= 0 || Number(percent) > 100)

@@ -1,6 +1,6 @@
+import type { JsonObject } from "@sluice/protocol/admin";
 import { diffDocuments } from "../../control-plane/documents/diff-documents.ts";
 import { saysTheSame } from "../../control-plane/documents/policy-documents.ts";
-import type { JsonObject } from "./admin-bodies.ts";
 import type { DiffLine } from "./diff-lines.ts";
 
 /** What becomes of one policy. */

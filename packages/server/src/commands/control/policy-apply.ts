@@ -1,6 +1,3 @@
-import { printable } from "sluice";
-import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
-import { CommandError, type ExitCode } from "../terminal.ts";
 import type {
   ChangeBody,
   CountedSubjectsBody,
@@ -8,9 +5,12 @@ import type {
   JsonObject,
   PolicyBody,
   RolloutBody,
-  RolloutWishBody,
-  WarningBody,
-} from "./admin-bodies.ts";
+  RolloutRequestBody,
+} from "@sluice/protocol/admin";
+import type { ProblemBody } from "@sluice/protocol/http";
+import { printable } from "sluice";
+import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
+import { CommandError, type ExitCode } from "../terminal.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone, settleChange, tellWarnings, timeoutOf } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
@@ -42,13 +42,13 @@ interface Plan {
   /** The generation that all of it was read at, or one before. */
   readonly generation: number;
   readonly replace: boolean;
-  readonly rollout: RolloutWishBody | undefined;
+  readonly rollout: RolloutRequestBody | undefined;
 }
 
 /** What came of it, or would. */
 interface Applied {
   readonly generation: number | undefined;
-  readonly warnings: readonly WarningBody[];
+  readonly warnings: readonly ProblemBody[];
   readonly subjects: ImportReportBody["subjects"];
   /** Rollouts that began, or would. */
   readonly rollouts: readonly RolloutBody[];
@@ -189,7 +189,7 @@ async function writeOneByOne(
   session: ControlSession,
 ): Promise<Applied> {
   const done: string[] = [];
-  const warnings: WarningBody[] = [];
+  const warnings: ProblemBody[] = [];
   const rollouts: RolloutBody[] = [];
   let generation: number | undefined;
   for (const { id, document, version } of changes) {

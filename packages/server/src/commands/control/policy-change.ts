@@ -1,6 +1,6 @@
+import type { PolicyBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import type { ExitCode } from "../terminal.ts";
-import type { PolicyBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone, settleChange, tellWarnings, timeoutOf } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";

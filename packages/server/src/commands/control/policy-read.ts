@@ -1,7 +1,7 @@
+import type { JsonObject, PolicyBody, RolloutState, VersionBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import { parse } from "yaml";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { JsonObject, PolicyBody, RolloutStateBody, VersionBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { parseCount, parseVersion } from "./parse-version.ts";
 import { renderPolicyFile } from "./read-policy-documents.ts";
@@ -152,7 +152,7 @@ function whatOf({ document, revert_of, rollout }: VersionBody): string {
 }
 
 /** What became of a version that went out by steps. */
-const rolloutWords: Readonly<Record<RolloutStateBody, string>> = {
+const rolloutWords: Readonly<Record<RolloutState, string>> = {
   waiting: "rollout waits for its start",
   observing: "being rolled out",
   running: "being rolled out",

@@ -1,6 +1,6 @@
+import type { ChangeBody, RolloutBody, RolloutChangeBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { ChangeBody, RolloutBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone, settleChange, timeoutOf } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
@@ -120,7 +120,7 @@ async function steer(
   verb: Verb,
   options: PolicyRolloutOptions,
   { api, terminal }: ControlSession,
-): Promise<(ChangeBody & { readonly rollout: RolloutBody }) | undefined> {
+): Promise<RolloutChangeBody | undefined> {
   demandState(found, verb);
   const { path, question } = verbs[verb];
   const wish = { why: options.why, expectedStep: found.step };

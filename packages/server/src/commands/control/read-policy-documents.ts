@@ -1,3 +1,4 @@
+import type { JsonObject } from "@sluice/protocol/admin";
 import { type Problem, SluiceError } from "sluice";
 import { type PolicyDialect, parsePolicyFiles } from "sluice/policy-text";
 import { parse } from "yaml";
@@ -8,7 +9,6 @@ import { type PolicyFile, readPolicyFiles } from "../../data-plane/policy-files/
 import { policySetBody } from "../../data-plane/transports/http/policy-body.ts";
 import { renderPolicyProblem } from "../../observe/telemetry/render-policy-problem.ts";
 import { CommandError, type Terminal, type TerminalInput } from "../terminal.ts";
-import type { JsonObject } from "./admin-bodies.ts";
 
 /** What stands in policy files, as the policy store keeps it. */
 export interface PolicyDocuments {

@@ -1,4 +1,4 @@
-import type { HotKeysBody } from "./admin-bodies.ts";
+import type { HotKeysBody } from "@sluice/protocol/admin";
 import type { Paint } from "./paint.ts";
 import { renderBar } from "./progress-line.ts";
 import { renderTable } from "./render-table.ts";
@@ -7,7 +7,8 @@ const barWidth = 20;
 
 /** What is asked for most, as a table under a line that tells of all together. */
 export function renderHotKeys(body: HotKeysBody, width: number | undefined, paint: Paint): string {
-  const { by, items, total, hashed } = body;
+  const { by, items, total } = body;
+  const hashed = "hashed" in body && body.hashed;
   const summary = `${renderNodes(body)}: ${renderRate(total.per_second)} decisions a second, ${renderRate(total.denied_per_second)} denied.`;
   if (items.length === 0) return `${summary}\n\n${emptyWords[by]}\n`;
   const most = by === "rate" ? total.per_second : total.denied_per_second;

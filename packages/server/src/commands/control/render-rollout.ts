@@ -1,5 +1,5 @@
+import type { ComparedFiguresBody, RolloutBody, RolloutFiguresBody, RolloutStepBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
-import type { ComparedBody, FiguresBody, RolloutBody, StepBody } from "./admin-bodies.ts";
 import { renderBar } from "./progress-line.ts";
 import { renderMoment, renderWhile } from "./render-moment.ts";
 import { renderFields, renderTable } from "./render-table.ts";
@@ -69,7 +69,11 @@ function subjectsOf({ percent, shadow, from_version, to_version }: RolloutBody):
   return `${percent} % compared with version ${to_version}; ${decides}`;
 }
 
-function renderFigures({ steps }: RolloutBody, { total, rings }: FiguresBody, width: number | undefined): string {
+function renderFigures(
+  { steps }: RolloutBody,
+  { total, rings }: RolloutFiguresBody,
+  width: number | undefined,
+): string {
   return renderTable(
     [
       { title: "joined at" },
@@ -93,11 +97,11 @@ function renderFigures({ steps }: RolloutBody, { total, rings }: FiguresBody, wi
   );
 }
 
-function comparedOf({ decided, denied, rate, baseline, sigma, threshold }: ComparedBody): readonly string[] {
+function comparedOf({ decided, denied, rate, baseline, sigma, threshold }: ComparedFiguresBody): readonly string[] {
   return [String(decided), String(denied), share(rate), share(baseline), share(sigma), share(threshold)];
 }
 
-function uncomparedOf({ baseline_decided, baseline_minutes }: ComparedBody): string {
+function uncomparedOf({ baseline_decided, baseline_minutes }: ComparedFiguresBody): string {
   return `not compared: ${baseline_decided} requests in ${baseline_minutes} minutes under the old version`;
 }
 
@@ -144,7 +148,7 @@ export function renderPlannedRollout(rollout: RolloutBody, nowMs: number): strin
   return `${printable(`Rollout of ${policy}, ${versions}, by ${by}${start}: ${plan}${denials}`)}\n`;
 }
 
-function stepText({ percent, hold_ms }: StepBody, inForce: boolean): string {
+function stepText({ percent, hold_ms }: RolloutStepBody, inForce: boolean): string {
   const text = hold_ms === 0 ? `${percent} % by hand` : `${percent} % for ${renderWhile(hold_ms)}`;
   return inForce ? `[${text}]` : text;
 }

@@ -1,4 +1,4 @@
-import type { RolloutBody, WaitBody } from "./admin-bodies.ts";
+import type { RolloutBody, RolloutWaitBody } from "@sluice/protocol/admin";
 import { renderMoment } from "./render-moment.ts";
 
 /** When a rollout goes on, or what it waits for and how much of that is missing; `-` where it has ended. */
@@ -56,6 +56,6 @@ export function renderWaitBriefly(rollout: RolloutBody, nowMs: number): string {
 }
 
 /** Of those who join at the first step: they are the ones that are compared first. */
-function seenOf({ decided, decided_needed, minutes, minutes_needed }: WaitBody): string {
+function seenOf({ decided, decided_needed, minutes, minutes_needed }: RolloutWaitBody): string {
   return `${decided} of ${decided_needed} requests in ${minutes} of ${minutes_needed} minutes from those who join first`;
 }

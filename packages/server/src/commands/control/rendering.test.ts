@@ -1,6 +1,6 @@
+import type { RolloutBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import { describe, expect, it } from "vitest";
-import type { RolloutBody } from "./admin-bodies.ts";
 import { renderAudit } from "./audit.ts";
 import { renderKillSwitch } from "./kill-switch.ts";
 import { renderNodes } from "./nodes.ts";
@@ -203,6 +203,7 @@ const compared = {
   baseline: 0.0124,
   baseline_minutes: 3,
   baseline_decided: 12,
+  others: 1,
   sigma: 0.0011,
   threshold: 0.0174,
 };
@@ -210,8 +211,9 @@ const compared = {
 describe("a rollout", () => {
   it("is shown with its steps, and what was seen at the latest look", () => {
     const figures = {
+      minute: 0,
       minutes: 1,
-      verdict: "fine",
+      verdict: "fine" as const,
       sentence: "as usual",
       looks: 3,
       strikes: 0,
@@ -335,6 +337,7 @@ describe("progress", () => {
       applied_ms: 0,
       current: true,
       alive: true,
+      details: {},
     };
     const nodes = [
       { ...node, generation: 7 },
@@ -395,8 +398,11 @@ describe("tables of what there is", () => {
   });
 
   it("has versions, with the current one marked", () => {
-    const version = { policy: "p", version: 3, document: {}, author: "al", why: "", at_ms: nowMs, current: true };
-    const { document: _document, ...deleted } = { ...version, version: 2, current: false };
+    const version = {
+      ...{ policy: "p", version: 3, document: {}, deleted: false },
+      ...{ author: "al", why: "", at_ms: nowMs, current: true },
+    };
+    const { document: _document, ...deleted } = { ...version, version: 2, deleted: true, current: false };
     const reverted = { ...version, version: 1, revert_of: 7, current: false };
     const lines = renderHistory([version, deleted, reverted], nowMs, wide).split("\n");
     expect(lines[1]).toMatch(/^\* +3 +now +al +written$/);
@@ -407,7 +413,7 @@ describe("tables of what there is", () => {
   it("has subjects, with where each number comes from", () => {
     const limit = { policy: "p", version: 1, limit: "user", by: ["user"], algorithm: "gcra", mode: "enforce" as const };
     const windows = [{ limit: 100, per: "1s", burst: 200 }];
-    const usage = [{ window: windows[0], used: 3, remaining: 197, reset_after_ms: 2_000 }];
+    const usage = [{ window: windows[0]!, used: 3, remaining: 197, reset_after_ms: 2_000 }];
     const effective = [
       { ...limit, windows, source: { kind: "override" as const, until_ms: nowMs + minuteMs }, usage },
       {
@@ -443,7 +449,7 @@ describe("tables of what there is", () => {
     const rows = renderOverrides([subject], nowMs, wide).split("\n");
     expect(rows[1]).toMatch(/^user=u1 +p \/ l +1\/s +in 1m +al +r$/);
     expect(rows[2]).toMatch(/^user=u1 +p \/ l +1\/s +for good +al +r$/);
-    const token = { id: "t1", name: "ci", role: "editor", team: "a", created_ms: nowMs, created_by: "al" };
+    const token = { id: "t1", name: "ci", role: "editor", team: "a", created_ms: nowMs, created_by: "al" } as const;
     const tokens = [token, { ...token, expires_ms: nowMs }, { ...token, revoked_ms: nowMs, last_used_ms: nowMs }];
     expect(renderTokens(tokens, nowMs, wide).split("\n").slice(1, 4)).toEqual([
       expect.stringMatching(/in use +- +never/),

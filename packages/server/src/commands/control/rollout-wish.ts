@@ -1,5 +1,5 @@
+import type { RolloutRequestBody } from "@sluice/protocol/admin";
 import { CommandError } from "../terminal.ts";
-import type { RolloutWishBody } from "./admin-bodies.ts";
 import { parseSteps } from "./parse-steps.ts";
 import { parseUntil, parseWhile } from "./parse-time.ts";
 
@@ -27,7 +27,7 @@ function parseObserve(text: string): number {
 }
 
 /** Undefined where it is to go to everybody at once. */
-export function parseRolloutWish(flags: RolloutFlags, nowMs: number): RolloutWishBody | undefined {
+export function parseRolloutWish(flags: RolloutFlags, nowMs: number): RolloutRequestBody | undefined {
   const { rollout, by, shadow, start, observe, expectMoreDenials } = flags;
   if (rollout === undefined) {
     const [alone] = Object.entries({ by, shadow, start, observe, "expect-more-denials": expectMoreDenials }).find(

@@ -1,6 +1,12 @@
+import type {
+  EffectiveLimitBody,
+  SubjectBody,
+  SubjectChangeBody,
+  SubjectResetBody,
+  WindowUsageBody,
+} from "@sluice/protocol/admin";
 import { parseWindow, printable, renderWindow } from "sluice";
 import type { ExitCode } from "../terminal.ts";
-import type { EffectiveLimitBody, ResetDoneBody, SubjectBody, SubjectChangeBody, UsageBody } from "./admin-bodies.ts";
 import { type ChangeFlags, demandNoWarnings, nothingDone, settleChange, tellWarnings } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
 import { withSubjectAdvice } from "./conflict-advice.ts";
@@ -65,7 +71,7 @@ export function sourceText({ source, by }: EffectiveLimitBody, nowMs: number): s
   }
 }
 
-function usedText(usage: UsageBody | undefined): string {
+function usedText(usage: WindowUsageBody | undefined): string {
   if (usage === undefined) return "-";
   const { used, remaining, reset_after_ms } = usage;
   if (used === 0) return `none, ${remaining} left`;
@@ -105,7 +111,7 @@ export async function resetSubject(
   return done.limits.length === 0 ? 1 : exitCode;
 }
 
-function renderReset(word: string, { limits, dry_run: dryRun }: ResetDoneBody): string {
+function renderReset(word: string, { limits, dry_run: dryRun }: SubjectResetBody): string {
   if (limits.length === 0) return `Nothing was reset: no limit counts by ${printable(word)} alone.\n`;
   const list = limits.map((limit) => `  ${printable(limit.replace("/", " / "))}\n`).join("");
   return `${printable(word)}: ${dryRun === true ? "would be reset" : "reset"}, with blocks lifted:\n${list}`;

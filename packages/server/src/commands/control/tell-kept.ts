@@ -1,8 +1,8 @@
-import type { SubjectBody, SubjectLimitBody } from "./admin-bodies.ts";
+import type { KeptSubjectBody, SubjectLimitBody } from "@sluice/protocol/admin";
 import { renderInstant, renderMoment } from "./render-moment.ts";
 
 /** All that is kept of a subject, in one line: `tier gold; 7/s in orders, for good, by alice: contract 4711` */
-export function tellKept({ tier, limits }: SubjectBody, nowMs: number): string {
+export function tellKept({ tier, limits }: KeptSubjectBody, nowMs: number): string {
   if (tier === undefined && limits.length === 0) return "no tier and no overrides";
   const limitTexts = limits.map((limit) => tellOwnLimit(limit, nowMs));
   return [tier === undefined ? "no tier" : `tier ${tier}`, ...limitTexts].join("; ");

@@ -1,7 +1,7 @@
+import type { ChangeBody, TokenBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import type { Role } from "../../data-plane/access/roles.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
-import type { ChangeBody, TokenBody } from "./admin-bodies.ts";
 import { AdminRefusal } from "./admin-client.ts";
 import { type ChangeFlags, nothingDone } from "./change-flags.ts";
 import { confirm } from "./confirm.ts";
@@ -41,7 +41,7 @@ export async function makeStoredToken(options: TokenWishOptions, session: Contro
     { name: wish.name, role: wish.role, team: wish.team, expires_ms: wish.expiresMs },
     { why: options.why, dryRun: options.dryRun },
   );
-  const { token, expires_ms: expiresMs } = body.token;
+  const { token = "", expires_ms: expiresMs } = body.token;
   // Told whatever becomes of the wait: it cannot be told again.
   const late = !(await isEverywhere(body, session).catch(() => false));
   tellToken({ wish, token, expiresMs, body, late }, options, terminal);

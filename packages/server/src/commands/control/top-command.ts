@@ -1,10 +1,10 @@
+import type { HotKeysBody } from "@sluice/protocol/admin";
 import { type Command, Option } from "commander";
 import { printable } from "sluice";
 import type { Signals } from "../../boot/early-signals.ts";
 import { askServer, findServer } from "../ask-server.ts";
 import type { Environment } from "../find-token.ts";
 import { CommandError, type ExitCode, type Terminal } from "../terminal.ts";
-import type { HotKeysBody } from "./admin-bodies.ts";
 import { controlCommand, withExamples } from "./control-command.ts";
 import { openControlSession } from "./control-session.ts";
 import { paintFor } from "./paint.ts";

@@ -5,11 +5,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import type { HotKeysBody } from "@sluice/protocol/admin";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Daemon, startDaemon } from "../../boot/daemon.ts";
 import { runProgram } from "../../program.ts";
 import { parseSettings } from "../../settings/parse-settings.ts";
-import type { HotKeysBody } from "./admin-bodies.ts";
 import { noPaint } from "./paint.ts";
 import { renderHotKeys } from "./render-hot-keys.ts";
 

@@ -1,9 +1,9 @@
+import type { HotKeysBody } from "@sluice/protocol/admin";
+import { type HotKeyOrder, hotKeyOrders } from "@sluice/protocol/http";
 import { printable } from "sluice";
 import type { Signals } from "../../boot/early-signals.ts";
-import { type HotKeyOrder, hotKeyOrders } from "../../observe/hot-keys/hottest.ts";
 import { mostHotKeys, usualHotKeys } from "../../observe/hot-keys/merge-hot-keys.ts";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { HotKeysBody } from "./admin-bodies.ts";
 import type { ControlOptions, ControlSession } from "./control-session.ts";
 import { openLiveScreen } from "./live-screen.ts";
 import { parseWhile } from "./parse-time.ts";

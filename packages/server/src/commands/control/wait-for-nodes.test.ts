@@ -1,13 +1,16 @@
+import type { NodesBody, RolloutBody } from "@sluice/protocol/admin";
 import { describe, expect, it } from "vitest";
 import { CommandError } from "../terminal.ts";
 import { AdminApi } from "./admin-api.ts";
-import type { NodesBody, RolloutBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
 import { noPaint } from "./paint.ts";
 import { waitForNodes } from "./wait-for-nodes.ts";
 import { waitForRollout } from "./wait-for-rollout.ts";
 
-const node = { id: "a", name: "a", version: "", started_ms: 0, seen_ms: 0, applied_ms: 0, current: true, alive: true };
+const node = {
+  ...{ id: "a", name: "a", version: "", started_ms: 0, seen_ms: 0, applied_ms: 0 },
+  ...{ current: true, alive: true, details: {} },
+};
 const at = (...generations: readonly number[]): NodesBody => ({
   generation: 7,
   nodes: generations.map((generation) => ({ ...node, generation })),

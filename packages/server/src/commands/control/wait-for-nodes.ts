@@ -1,6 +1,6 @@
+import type { NodesBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import { CommandError, type ExitCode } from "../terminal.ts";
-import type { NodesBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
 import { createProgressLine, type ProgressLine, renderBar } from "./progress-line.ts";
 import { renderWhile } from "./render-moment.ts";

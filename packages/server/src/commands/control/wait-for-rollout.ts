@@ -1,6 +1,6 @@
+import type { RolloutBody } from "@sluice/protocol/admin";
 import { printable } from "sluice";
 import type { ExitCode } from "../terminal.ts";
-import type { RolloutBody } from "./admin-bodies.ts";
 import type { ControlSession } from "./control-session.ts";
 import { createProgressLine } from "./progress-line.ts";
 import { renderWhile } from "./render-moment.ts";

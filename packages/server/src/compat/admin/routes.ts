@@ -17,7 +17,7 @@ import { userOverrideShape, userTierShape } from "./user-shapes.ts";
 const version = { ETag: "The version of its policy" };
 const ruleParameters = { rule_id: "The policy's id; for a tier with ~ and the tier behind it" };
 const userParameters = { user_id: "The value of the dimension user, with %2F for a slash" };
-const changed = { description: "Kept, or in a dry run: as if" };
+const changed = { description: "As saved (unsaved in a dry run)" };
 
 /** The same rules in either words: each is a view of a policy, or of a part of one. */
 function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
@@ -40,7 +40,7 @@ function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
         200: {
           description: "The rules of so many policies; one entry for each policy that is no rule, which says why",
           content: [`${schema}Page`],
-          headers: { Link: "The next part, where there is one" },
+          headers: { Link: "The next page, if there is one" },
         },
       },
       handle: listRules(words),
@@ -54,7 +54,7 @@ function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
       body: words.created,
       answers: {
         201: {
-          description: "Made, or in a dry run: as if",
+          description: "As created (not created in a dry run)",
           content: [`${schema}Change`],
           headers: { ...version, Location: "Where the rule is" },
         },
@@ -93,7 +93,9 @@ function ruleRoutes(words: RuleWords, by: string): readonly AdminRoute[] {
       needs: "edit",
       expects: "or_any",
       pathParameters: ruleParameters,
-      answers: { 200: { description: "Deleted, or in a dry run: as if", content: ["Change"] } },
+      answers: {
+        200: { description: "What the deletion came to (nothing is deleted in a dry run)", content: ["Change"] },
+      },
       handle: deleteRuleHandler,
     }),
   ];
@@ -142,7 +144,7 @@ export const facadeRoutes: readonly AdminRoute[] = [
     body: userOverrideShape,
     answers: {
       201: {
-        description: "In force, or in a dry run: as if",
+        description: "As in force (unchanged in a dry run)",
         content: ["UserChange"],
         headers: { ETag: "The user's version" },
       },

@@ -1,5 +1,7 @@
+import { type ChangeBody, type ChangeView, change } from "@sluice/protocol/admin";
+import type { ProblemBody } from "@sluice/protocol/http";
 import type { Problem } from "sluice";
-import { type ToldProblem, tellProblems } from "../../data-plane/service/tell-error.ts";
+import { tellProblems } from "../../data-plane/service/tell-error.ts";
 import type { HttpResponse } from "../../data-plane/transports/http/exchange.ts";
 import type { Changed, Listed } from "../control-plane.ts";
 
@@ -31,14 +33,19 @@ function nextUrl(url: string, next: string): string {
   return `${path}?${parameters}`;
 }
 
-/** What a change came to, beside what was changed. */
-export function changeBody({ generation, dryRun, warnings }: Omit<Changed<unknown>, "value">): Body {
-  return { dry_run: dryRun, generation, warnings: problemBodies(warnings) };
+/** What a change came to, for bodies that hold what was changed as well. */
+export function changeView({ generation, dryRun, warnings }: Omit<Changed<unknown>, "value">): ChangeView {
+  return { dryRun, generation, warnings: problemBodies(warnings) };
+}
+
+/** What a change came to. */
+export function changeBody(changed: Omit<Changed<unknown>, "value">): ChangeBody {
+  return change.render(changeView(changed));
 }
 
 /** Most problems and warnings that one answer lists. */
 const maxProblems = 100;
 
-export function problemBodies(problems: readonly Problem[]): readonly ToldProblem[] {
+export function problemBodies(problems: readonly Problem[]): readonly ProblemBody[] {
   return tellProblems(problems, maxProblems);
 }

@@ -1,4 +1,5 @@
-import { boolean, described, integer, listOf, number, objectOf, refine, type Shape, text } from "sluice";
+import { rolloutRequest } from "@sluice/protocol/admin";
+import { described, integer, objectOf, refine, type Shape, text } from "sluice";
 import type { PolicyDocument, RolloutWish } from "../control-plane.ts";
 import { maxVersion, maxWhyLength } from "./query-words.ts";
 
@@ -14,34 +15,8 @@ export const changeFields: {
   ),
 };
 
-const maxMoment = 8_640_000_000_000_000;
-
-/** Milliseconds since 1970. */
-export const moment: Shape<number> = integer({ min: 0, max: maxMoment });
-
-const stepShape = objectOf({
-  percent: described(number({ min: 0, max: 100 }), "Share of subjects under the new version."),
-  hold_ms: described(integer({ min: 0, max: 366 * 86_400_000 }), "How long before the next step; 0: by hand."),
-});
-
-export const rolloutShape: Shape<RolloutWish> = refine(
-  objectOf(
-    {},
-    {
-      steps: described(
-        listOf(stepShape, { min: 1, max: 100 }),
-        "Left out: 1 % and 10 % for ten minutes each, then everybody.",
-      ),
-      by: described(text({ max: 128 }), "The dimension by whose value a subject is in or out."),
-      shadow: described(boolean, "The old version decides, and what the new one would say is counted."),
-      starts_ms: described(moment, "Not before then. Left out: the policy's valid_from, else now."),
-      observe_for_ms: described(
-        integer({ min: 0, max: 30 * 86_400_000 }),
-        "How long the old version is watched first: 5 minutes at least, or 0, and the first step is not compared.",
-      ),
-      expect_more_denials: described(boolean, "The new version is meant to deny more: it is not rolled back for that."),
-    },
-  ),
+const rolloutShape: Shape<RolloutWish> = refine(
+  rolloutRequest,
   ({ steps, by, shadow, starts_ms, observe_for_ms, expect_more_denials }) => ({
     steps: steps?.map(({ percent, hold_ms }) => ({ percent, holdMs: hold_ms })),
     by,
@@ -53,7 +28,7 @@ export const rolloutShape: Shape<RolloutWish> = refine(
 );
 
 /** A policy to be kept, and how. */
-export interface PolicyBody {
+export interface PolicyRequest {
   readonly document: PolicyDocument;
   readonly rollout?: RolloutWish | undefined;
   readonly why?: string | undefined;
@@ -67,13 +42,13 @@ const document: Shape<PolicyDocument> = {
     isObject(value) ? value : reading.problem("must be an object, like one entry of `policies` in a policy file"),
 };
 
-const envelope: Shape<PolicyBody> = objectOf(
+const envelope: Shape<PolicyRequest> = objectOf(
   { document },
-  { rollout: described(rolloutShape, "Goes out by steps, instead of to everybody at once."), ...changeFields },
+  { rollout: described(rolloutShape, "Goes out by steps, instead of to all subjects at once."), ...changeFields },
 );
 
 /** A policy as it stands in a file; or that under `document`, beside what is to be done with it. */
-export const policyShape: Shape<PolicyBody> = {
+export const policyShape: Shape<PolicyRequest> = {
   name: "a policy",
   schema: { oneOf: [{ ...document.schema, not: { required: ["document"] } }, envelope.schema] },
   read(value, reading) {

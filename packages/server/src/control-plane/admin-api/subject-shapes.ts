@@ -1,3 +1,4 @@
+import { moment } from "@sluice/protocol/admin";
 import {
   described,
   integer,
@@ -11,7 +12,7 @@ import {
   text,
 } from "sluice";
 import { maxOverrideMs } from "../documents/write-subject.ts";
-import { changeFields, moment } from "./policy-shapes.ts";
+import { changeFields } from "./policy-shapes.ts";
 
 const name = text({ max: 256 });
 

@@ -1,7 +1,7 @@
+import { keptSubject } from "@sluice/protocol/admin";
 import { openPolicyStore, type PolicyStore } from "@sluice/sql";
 import { createFaultyProxy, startPostgres } from "@sluice/test-servers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { subjectBody } from "../documents/subject-body.ts";
 import { admin, document, openTestControl, refusalOf, type TestControl } from "../testing/open-test-control.ts";
 import { ensureFirstToken } from "./control-tokens.ts";
 
@@ -160,7 +160,7 @@ describe("control planes of several nodes on PostgreSQL", () => {
             expect(one.reason).toMatchObject({
               code: "version_conflict",
               currentVersion: there.version,
-              current: subjectBody(there),
+              current: keptSubject.render(there),
             });
       }
     }

@@ -1,3 +1,4 @@
+import { keptSubject } from "@sluice/protocol/admin";
 import type { StoreChange, SubjectLimitRecord, SubjectRecord } from "@sluice/sql";
 import { StoreUnavailable } from "sluice";
 import type { Actor } from "../../data-plane/access/actor.ts";
@@ -6,7 +7,6 @@ import { auditEntry, subjectTarget } from "../audit/audit-entry.ts";
 import { notFound } from "../control-errors.ts";
 import type { ChangedSubject, SubjectChangeOptions, SubjectControl, SubjectView } from "../control-plane.ts";
 import { canonicalSubject } from "../documents/canonical-subject.ts";
-import { subjectBody } from "../documents/subject-body.ts";
 import { findOwnLimit, putOwnLimit, putTier } from "../documents/write-subject.ts";
 import { commit, look, type Outcome } from "./commit.ts";
 import type { ControlContext } from "./control-context.ts";
@@ -248,7 +248,7 @@ function demandSeen(known: KnownSubject, expected: SubjectChangeOptions["expecte
 
 function conflictOf(known: KnownSubject, expected: number | undefined): VersionConflict {
   return new VersionConflict(`${known.dimension} ${known.value}`, expected, known.version, {
-    current: subjectBody(viewOf(known)),
+    current: keptSubject.render(viewOf(known)),
   });
 }
 

@@ -1,3 +1,5 @@
+import { type Role, roles } from "@sluice/protocol/admin";
+
 /**
  * What a caller may do: decide, charge, and undo that by a receipt; credit counters without one; look; change policies of their team;
  * change counters, subjects and the kill switch; change everything.
@@ -5,8 +7,7 @@
 export const permissions = ["check", "credit", "read", "edit", "operate", "administer"] as const;
 export type Permission = (typeof permissions)[number];
 
-export const roles = ["check", "viewer", "editor", "operator", "admin"] as const;
-export type Role = (typeof roles)[number];
+export { type Role, roles };
 
 export const permissionsOf: Readonly<Record<Role, readonly Permission[]>> = {
   check: ["check", "credit"],

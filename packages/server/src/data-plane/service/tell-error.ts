@@ -1,3 +1,4 @@
+import type { ProblemBody } from "@sluice/protocol/http";
 import {
   type ErrorCode,
   type Problem,
@@ -12,17 +13,9 @@ export interface ToldError {
   readonly code: ErrorCode;
   readonly message: string;
   /** The fields that are wrong, the first of them. */
-  readonly fields: ToldProblem[];
+  readonly fields: ProblemBody[];
   /** How many more fields are wrong. */
   readonly more: number;
-}
-
-/** A field that is wrong; with its line and column where it came in a text, counted from 1. */
-export interface ToldProblem {
-  readonly field: string;
-  readonly message: string;
-  readonly line?: number;
-  readonly column?: number;
 }
 
 /** Most fields that one error lists. */
@@ -60,7 +53,7 @@ export function tellError(error: unknown, most: number = maxToldFields): ToldErr
 }
 
 /** The first of several problems. */
-export function tellProblems(problems: readonly Problem[], most: number): ToldProblem[] {
+export function tellProblems(problems: readonly Problem[], most: number): ProblemBody[] {
   return problems.slice(0, Math.max(0, most)).map(({ path, message, place }) => ({
     field: cutText(renderPath(path), maxFieldLength),
     message: cutText(message, maxMessageLength),

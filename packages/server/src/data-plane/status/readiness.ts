@@ -1,3 +1,4 @@
+import type { Degradation } from "@sluice/protocol/http";
 import { slowMs } from "../counters/redis-status.ts";
 import type { CountersStatus } from "../counters/running-counters.ts";
 import { renderStoreTrouble, type StoreReport } from "./store-report.ts";
@@ -13,14 +14,6 @@ export interface Readiness {
   /** Whether every server that holds counters is connected and asked. True for counters in this process. */
   readonly countersReachable: boolean;
 }
-
-/**
- * `counters_unavailable`: a server that holds counters is not connected, or its breaker is open, so `on_failure` answers for its
- * counters. `counters_slow`: one takes longer than two seconds. `policy_store`: the policies in force may not be the newest.
- */
-export const degradations = ["counters_unavailable", "counters_slow", "policy_store"] as const;
-
-export type Degradation = (typeof degradations)[number];
 
 export interface ReadinessSources {
   readonly accepting: boolean;

@@ -1,8 +1,5 @@
+import type { HotKeyOrder } from "@sluice/protocol/http";
 import type { HotKey } from "sluice";
-
-/** What hot keys are ordered by. */
-export const hotKeyOrders = ["rate", "denials"] as const;
-export type HotKeyOrder = (typeof hotKeyOrders)[number];
 
 /** The hottest of them, hottest first: by what is surely theirs, or by their denials, of which each has some. */
 export function hottest<Key extends HotKey>(keys: readonly Key[], by: HotKeyOrder, count: number): readonly Key[] {

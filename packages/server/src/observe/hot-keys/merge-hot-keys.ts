@@ -1,6 +1,7 @@
+import type { HotKeyOrder } from "@sluice/protocol/http";
 import type { HotKeyTotals } from "sluice";
 import type { HotKeyReport } from "./hot-key-report.ts";
-import { type HotKeyOrder, hottest, type SummedHotKey, sumByName } from "./hottest.ts";
+import { hottest, type SummedHotKey, sumByName } from "./hottest.ts";
 
 /** A report, and who told it. */
 export interface ToldHotKeys {

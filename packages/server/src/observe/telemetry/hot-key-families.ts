@@ -1,7 +1,8 @@
 import { toUSVString } from "node:util";
+import type { HotKeyOrder } from "@sluice/protocol/http";
 import type { HotKey } from "sluice";
 import type { HotKeyReport } from "../hot-keys/hot-key-report.ts";
-import { type HotKeyOrder, hottest, sumByName } from "../hot-keys/hottest.ts";
+import { hottest, sumByName } from "../hot-keys/hottest.ts";
 import type { Family } from "./exposition.ts";
 import type { ShowSubject } from "./hide-subjects.ts";
 

@@ -1,15 +1,24 @@
-import type { AuditQuery, AuditRecord } from "@sluice/sql";
+import {
+  auditEntry,
+  hotKeys,
+  importChange,
+  killSwitch,
+  killSwitchChange,
+  newToken,
+  nodes,
+  tokenChange,
+  tokenList,
+} from "@sluice/protocol/admin";
+import type { AuditQuery } from "@sluice/sql";
 import { SluiceError } from "sluice";
 import type { Role } from "../../../data-plane/access/roles.ts";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
-import { hotKeysBody } from "../../../data-plane/transports/http/hot-keys-body.ts";
 import type { HotKeysWish } from "../../../observe/hot-keys/merge-hot-keys.ts";
-import { answerPage, changeBody } from "../answer.ts";
-import { auditBody, killSwitchBody, nodeBody, tokenBody } from "../operation-bodies.ts";
+import { answerPage, changeView } from "../answer.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
 export async function getKillSwitch({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
-  return { status: 200, body: killSwitchBody(await control.killSwitch.get(actor)) };
+  return { status: 200, body: killSwitch.render(await control.killSwitch.get(actor)) };
 }
 
 export async function putKillSwitch(
@@ -18,7 +27,7 @@ export async function putKillSwitch(
 ): Promise<HttpResponse> {
   const { dryRun, why } = change;
   const changed = await control.killSwitch.on(actor, body.mode, { dryRun, why, forMs: body.for_ms });
-  return { status: 200, body: { ...changeBody(changed), kill_switch: killSwitchBody(changed.value) } };
+  return { status: 200, body: killSwitchChange.render({ ...changeView(changed), killSwitch: changed.value }) };
 }
 
 export async function deleteKillSwitch(
@@ -26,7 +35,7 @@ export async function deleteKillSwitch(
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   const changed = await control.killSwitch.off(actor, { dryRun, why });
-  return { status: 200, body: { ...changeBody(changed), kill_switch: killSwitchBody(changed.value) } };
+  return { status: 200, body: killSwitchChange.render({ ...changeView(changed), killSwitch: changed.value }) };
 }
 
 interface AuditParameters extends Omit<AuditQuery, "sinceMs" | "untilMs"> {
@@ -38,11 +47,11 @@ export async function listAudit(
   { actor, query: { since_ms: sinceMs, until_ms: untilMs, ...query }, url }: AdminRequest<undefined, AuditParameters>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  return answerPage<AuditRecord>(await control.audit.list(actor, { ...query, sinceMs, untilMs }), auditBody, url);
+  return answerPage(await control.audit.list(actor, { ...query, sinceMs, untilMs }), auditEntry.render, url);
 }
 
 export async function listTokens({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
-  return { status: 200, body: { items: (await control.tokens.list(actor)).map(tokenBody) } };
+  return { status: 200, body: tokenList.render({ items: await control.tokens.list(actor) }) };
 }
 
 export async function createToken(
@@ -59,10 +68,7 @@ export async function createToken(
   return {
     status: 201,
     headers: { location: `/api/v1/tokens/${encodeURIComponent(value.id)}` },
-    body: {
-      ...changeBody(changed),
-      token: { ...tokenBody(value), token: value.token === "" ? undefined : value.token },
-    },
+    body: newToken.render({ ...changeView(changed), token: value }),
   };
 }
 
@@ -71,19 +77,18 @@ export async function deleteToken(
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   const changed = await control.tokens.revoke(actor, params.id!, { dryRun, why });
-  return { status: 200, body: { ...changeBody(changed), token: tokenBody(changed.value) } };
+  return { status: 200, body: tokenChange.render({ ...changeView(changed), token: changed.value }) };
 }
 
 export async function listNodes({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
-  const { generation, nodes } = await control.nodes.list(actor);
-  return { status: 200, body: { generation, nodes: nodes.map(nodeBody) } };
+  return { status: 200, body: nodes.render(await control.nodes.list(actor)) };
 }
 
 export async function listHotKeys(
   { actor, query }: AdminRequest<undefined, HotKeysWish & { readonly node?: string }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  return { status: 200, body: hotKeysBody(await control.nodes.hotKeys(actor, query)) };
+  return { status: 200, body: hotKeys.render(await control.nodes.hotKeys(actor, query)) };
 }
 
 export async function exportAll({ actor }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
@@ -105,9 +110,5 @@ export async function importAll(
     ...(anyVersion && { expected: "any" }),
     mode: query.mode,
   });
-  const { generationBefore, ...report } = changed.value;
-  return {
-    status: 200,
-    body: { ...changeBody(changed), import: { ...report, generation_before: generationBefore } },
-  };
+  return { status: 200, body: importChange.render({ ...changeView(changed), import: changed.value }) };
 }

@@ -1,9 +1,9 @@
+import { policy, policyChange, policyDiff, policyValidation, version } from "@sluice/protocol/admin";
 import { SluiceError } from "sluice";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import type { Changed, PolicyControl, StoredPolicy } from "../../control-plane.ts";
-import { answerPage, answerVersion, changeBody, etagOf, problemBodies } from "../answer.ts";
-import { policyDiffBody, storedPolicyBody, storedVersionBody } from "../policy-bodies.ts";
-import type { PolicyBody } from "../policy-shapes.ts";
+import { answerPage, answerVersion, changeBody, changeView, etagOf, problemBodies } from "../answer.ts";
+import type { PolicyRequest } from "../policy-shapes.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
 type ListQuery = NonNullable<Parameters<PolicyControl["list"]>[1]>;
@@ -12,16 +12,16 @@ export async function listPolicies(
   { actor, query, url }: AdminRequest<undefined, ListQuery>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  return answerPage(await control.policies.list(actor, query), storedPolicyBody, url);
+  return answerPage(await control.policies.list(actor, query), policy.render, url);
 }
 
 export async function getPolicy({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
-  const policy = await control.policies.get(actor, params.id!);
-  return answerVersion(storedPolicyBody(policy), policy.version);
+  const stored = await control.policies.get(actor, params.id!);
+  return answerVersion(policy.render(stored), stored.version);
 }
 
 /** POST /api/v1/policies: a policy that is not there yet, by the id in its document. */
-export async function createPolicy(request: AdminRequest<PolicyBody>, context: AdminContext): Promise<HttpResponse> {
+export async function createPolicy(request: AdminRequest<PolicyRequest>, context: AdminContext): Promise<HttpResponse> {
   const { document } = request.body;
   if (typeof document.id !== "string" || document.id === "")
     throw new SluiceError("invalid_request", "the policy has no id", [
@@ -31,12 +31,12 @@ export async function createPolicy(request: AdminRequest<PolicyBody>, context: A
   return keep({ ...request, change: { ...request.change, expected } }, document.id, context);
 }
 
-export function putPolicy(request: AdminRequest<PolicyBody>, context: AdminContext): Promise<HttpResponse> {
+export function putPolicy(request: AdminRequest<PolicyRequest>, context: AdminContext): Promise<HttpResponse> {
   return keep(request, request.params.id!, context);
 }
 
 async function keep(
-  { actor, body, change, placed }: AdminRequest<PolicyBody>,
+  { actor, body, change, placed }: AdminRequest<PolicyRequest>,
   id: string,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
@@ -55,7 +55,7 @@ function answerPolicy(changed: Changed<StoredPolicy>, status: 200 | 201): HttpRe
   return {
     status,
     headers: { etag: etagOf(value.version), ...location },
-    body: { ...changeBody(changed), policy: storedPolicyBody(value) },
+    body: policyChange.render({ ...changeView(changed), policy: value }),
   };
 }
 
@@ -70,12 +70,12 @@ export async function listVersions(
   { actor, params, query, url }: AdminRequest<undefined, { readonly limit?: number; readonly after?: string }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  return answerPage(await control.policies.versions(actor, params.id!, query), storedVersionBody, url);
+  return answerPage(await control.policies.versions(actor, params.id!, query), version.render, url);
 }
 
 export async function getVersion({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
-  const version = await control.policies.version(actor, params.id!, readVersion(params.version!));
-  return answerVersion(storedVersionBody(version), version.version);
+  const stored = await control.policies.version(actor, params.id!, readVersion(params.version!));
+  return answerVersion(version.render(stored), stored.version);
 }
 
 function readVersion(digits: string): number {
@@ -89,29 +89,34 @@ export async function diffPolicy(
   { actor, params, query }: AdminRequest<undefined, { readonly from?: number; readonly to?: number }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  return { status: 200, body: policyDiffBody(await control.policies.diff(actor, params.id!, query.from, query.to)) };
+  return { status: 200, body: policyDiff.render(await control.policies.diff(actor, params.id!, query.from, query.to)) };
 }
 
 export async function revertPolicy(
-  { actor, params, body, change }: AdminRequest<{ readonly version: number; readonly rollout?: PolicyBody["rollout"] }>,
+  {
+    actor,
+    params,
+    body,
+    change,
+  }: AdminRequest<{ readonly version: number; readonly rollout?: PolicyRequest["rollout"] }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  const { version, rollout } = body;
-  return answerPolicy(await control.policies.revert(actor, params.id!, version, { ...change, rollout }), 200);
+  const { version: earlier, rollout } = body;
+  return answerPolicy(await control.policies.revert(actor, params.id!, earlier, { ...change, rollout }), 200);
 }
 
 /** POST /api/v1/policies/validate: what is wrong is the answer, and not an error. */
 export async function validatePolicy(
-  { actor, body, placed }: AdminRequest<PolicyBody>,
+  { actor, body, placed }: AdminRequest<PolicyRequest>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
   const { problems, warnings } = await control.policies.validate(actor, body.document);
   return {
     status: 200,
-    body: {
+    body: policyValidation.render({
       valid: problems.length === 0,
       problems: problemBodies(await placed(problems)),
       warnings: problemBodies(await placed(warnings)),
-    },
+    }),
   };
 }

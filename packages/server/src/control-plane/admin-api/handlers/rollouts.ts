@@ -1,7 +1,7 @@
+import { rollout, rolloutChange } from "@sluice/protocol/admin";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import type { RolloutControl } from "../../control-plane.ts";
-import { answerPage, changeBody } from "../answer.ts";
-import { rolloutBody } from "../policy-bodies.ts";
+import { answerPage, changeView } from "../answer.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
 
 interface ListQuery {
@@ -15,11 +15,11 @@ export async function listRollouts(
   { actor, query: { state, ...query }, url }: AdminRequest<undefined, ListQuery>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  return answerPage(await control.rollouts.list(actor, { ...query, states: state }), rolloutBody, url);
+  return answerPage(await control.rollouts.list(actor, { ...query, states: state }), rollout.render, url);
 }
 
 export async function getRollout({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
-  return { status: 200, body: rolloutBody(await control.rollouts.get(actor, params.id!)) };
+  return { status: 200, body: rollout.render(await control.rollouts.get(actor, params.id!)) };
 }
 
 /** The handler of something that may be done to a rollout. */
@@ -35,6 +35,6 @@ export function steerRollout(verb: "advance" | "pause" | "resume" | "finish" | "
   ): Promise<HttpResponse> => {
     const { dryRun, why } = change;
     const changed = await control.rollouts[verb](actor, params.id!, { dryRun, why, expectedStep: body?.expected_step });
-    return { status: 200, body: { ...changeBody(changed), rollout: rolloutBody(changed.value) } };
+    return { status: 200, body: rolloutChange.render({ ...changeView(changed), rollout: changed.value }) };
   };
 }

@@ -1,27 +1,37 @@
+import {
+  keptSubject,
+  subject,
+  subjectChange,
+  subjectDeletion,
+  subjectReset,
+  subjectUsage,
+  type ViewOf,
+} from "@sluice/protocol/admin";
 import { type Problem, SluiceError } from "sluice";
 import type { HttpResponse } from "../../../data-plane/transports/http/exchange.ts";
 import type { ChangedSubject, SubjectChangeOptions, SubjectView } from "../../control-plane.ts";
-import { subjectBody } from "../../documents/subject-body.ts";
-import { answerPage, answerVersion, changeBody, etagOf } from "../answer.ts";
+import { answerPage, answerVersion, changeView, etagOf } from "../answer.ts";
 import { renameProblems } from "../rename-problems.ts";
 import type { AdminContext, AdminRequest } from "../route.ts";
-import { subjectChangeBody, subjectViewBody, usageBody } from "../subject-bodies.ts";
 import type { OverrideBody, ResetBody, SubjectLimitBody } from "../subject-shapes.ts";
 
 export async function listSubjects(
   { actor, params, query, url }: AdminRequest<undefined, { readonly limit?: number; readonly after?: string }>,
   { control }: AdminContext,
 ): Promise<HttpResponse> {
-  return answerPage(await control.subjects.list(actor, params.kind!, query), subjectBody, url);
+  return answerPage(await control.subjects.list(actor, params.kind!, query), keptSubject.render, url);
 }
 
 export async function getSubject({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
-  const subject = await control.subjects.get(actor, params.kind!, params.id!);
-  return answerVersion(subjectViewBody(subject), subject.version);
+  const view = await control.subjects.get(actor, params.kind!, params.id!);
+  return answerVersion(subject.render(view), view.version);
 }
 
+/** How the counters stand, of those limits that this dimension alone names. */
 export async function getUsage({ actor, params }: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
-  return { status: 200, body: usageBody(await control.subjects.get(actor, params.kind!, params.id!)) };
+  const { dimension, value, effective } = await control.subjects.get(actor, params.kind!, params.id!);
+  const limits = effective.filter(({ usage }) => usage !== undefined);
+  return { status: 200, body: subjectUsage.render({ dimension, value, limits }) };
 }
 
 function optionsOf<B, Q>({ change, anyVersion }: AdminRequest<B, Q>): SubjectChangeOptions {
@@ -31,14 +41,19 @@ function optionsOf<B, Q>({ change, anyVersion }: AdminRequest<B, Q>): SubjectCha
 export async function deleteSubject(request: AdminRequest, { control }: AdminContext): Promise<HttpResponse> {
   const { actor, params } = request;
   const changed = await control.subjects.delete(actor, params.kind!, params.id!, optionsOf(request));
-  return { status: 200, body: subjectChangeBody(changed) };
+  return { status: 200, body: subjectDeletion.render(subjectChangeView(changed)) };
+}
+
+/** What a change of a subject came to, with what it replaced. */
+function subjectChangeView(changed: ChangedSubject<unknown>): ViewOf<typeof subjectDeletion> {
+  return { ...changeView(changed), replaced: changed.replaced, inPlaceOf: changed.inPlaceOf };
 }
 
 function answerSubject(changed: ChangedSubject<SubjectView>): HttpResponse {
   return {
     status: 200,
     headers: { etag: etagOf(changed.value.version) },
-    body: { ...subjectChangeBody(changed), subject: subjectViewBody(changed.value) },
+    body: subjectChange.render({ ...subjectChangeView(changed), subject: changed.value }),
   };
 }
 
@@ -112,5 +127,5 @@ export async function resetSubject(
   const { dryRun = false, why } = change;
   const options = { dryRun, why, policy, dimensions, alsoBy };
   const done = await control.subjects.reset(actor, params.kind!, params.id!, options);
-  return { status: 200, body: { ...changeBody(done), ...done.value } };
+  return { status: 200, body: subjectReset.render({ ...changeView(done), ...done.value }) };
 }

@@ -1,7 +1,8 @@
+import { moment } from "@sluice/protocol/admin";
 import { choice, described, integer, objectOf, type Shape, text } from "sluice";
 import { tokenName } from "../../../data-plane/access/parse-tokens.ts";
 import { type Role, roles } from "../../../data-plane/access/roles.ts";
-import { hotKeysQuery } from "../../../data-plane/transports/http/hot-keys-body.ts";
+import { hotKeysQuery } from "../../../data-plane/transports/http/hot-keys-query.ts";
 import { wholeNumber } from "../../../data-plane/transports/http/read-query.ts";
 import { auditKinds } from "../../audit/audit-kinds.ts";
 import {
@@ -17,7 +18,7 @@ import {
   listTokens,
   putKillSwitch,
 } from "../handlers/operations.ts";
-import { changeFields, moment } from "../policy-shapes.ts";
+import { changeFields } from "../policy-shapes.ts";
 import { maxVersion, pageQuery } from "../query-words.ts";
 import { type AdminRoute, adminRoute } from "../route.ts";
 
@@ -73,10 +74,10 @@ export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/kill-switch",
-    summary: "Whether every check is decided alike, and until when",
+    summary: "Whether all checks are allowed or denied, and until when",
     action: "kill_switch.get",
     needs: "read",
-    answers: { 200: { description: "How it stands", content: ["KillSwitch"] } },
+    answers: { 200: { description: "The kill switch", content: ["KillSwitch"] } },
     handle: getKillSwitch,
   }),
   adminRoute({
@@ -86,7 +87,7 @@ export const operationRoutes: readonly AdminRoute[] = [
     action: "kill_switch.on",
     needs: "operate",
     body: killSwitchShape,
-    answers: { 200: { description: "On, or in a dry run: as if", content: ["KillSwitchChange"] } },
+    answers: { 200: { description: "The kill switch, on (unchanged in a dry run)", content: ["KillSwitchChange"] } },
     handle: putKillSwitch,
   }),
   adminRoute({
@@ -95,7 +96,7 @@ export const operationRoutes: readonly AdminRoute[] = [
     summary: "Let policies decide again",
     action: "kill_switch.off",
     needs: "operate",
-    answers: { 200: { description: "Off, or in a dry run: as if", content: ["KillSwitchChange"] } },
+    answers: { 200: { description: "The kill switch, off (unchanged in a dry run)", content: ["KillSwitchChange"] } },
     handle: deleteKillSwitch,
   }),
   adminRoute({
@@ -116,9 +117,9 @@ export const operationRoutes: readonly AdminRoute[] = [
     },
     answers: {
       200: {
-        description: "A part of them",
+        description: "One page",
         content: ["AuditPage"],
-        headers: { Link: "The next part, where there is one" },
+        headers: { Link: "The next page, if there is one" },
       },
     },
     handle: listAudit,
@@ -126,10 +127,10 @@ export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/tokens",
-    summary: "List tokens; what they are themselves is not kept",
+    summary: "List tokens; the tokens themselves are not stored",
     action: "token.list",
     needs: "administer",
-    answers: { 200: { description: "All of them", content: ["Tokens"] } },
+    answers: { 200: { description: "All tokens", content: ["Tokens"] } },
     handle: listTokens,
   }),
   adminRoute({
@@ -141,9 +142,9 @@ export const operationRoutes: readonly AdminRoute[] = [
     body: tokenShape,
     answers: {
       201: {
-        description: "Made, or in a dry run: as if",
+        description: "The new token (none in a dry run)",
         content: ["NewToken"],
-        headers: { Location: "What it is called" },
+        headers: { Location: "The path of the token" },
       },
     },
     handle: createToken,
@@ -154,7 +155,7 @@ export const operationRoutes: readonly AdminRoute[] = [
     summary: "Revoke a token",
     action: "token.revoke",
     needs: "administer",
-    answers: { 200: { description: "Revoked, or in a dry run: as if", content: ["TokenChange"] } },
+    answers: { 200: { description: "The revoked token (unchanged in a dry run)", content: ["TokenChange"] } },
     handle: deleteToken,
   }),
   adminRoute({
@@ -163,7 +164,7 @@ export const operationRoutes: readonly AdminRoute[] = [
     summary: "Which servers there are, and by which generation each decides",
     action: "node.list",
     needs: "read",
-    answers: { 200: { description: "All of them", content: ["Nodes"] } },
+    answers: { 200: { description: "All nodes", content: ["Nodes"] } },
     handle: listNodes,
   }),
   adminRoute({
@@ -172,8 +173,8 @@ export const operationRoutes: readonly AdminRoute[] = [
     summary: "Which counters are asked for most, or denied most, by all nodes together",
     action: "hot_key.list",
     needs: "read",
-    query: { ...hotKeysQuery, node: described(word, "Only what this node tells, by its id or its name") },
-    answers: { 200: { description: "The hottest first", content: ["HotKeys"] } },
+    query: { ...hotKeysQuery, node: described(word, "Only what this node reports, by its id or its name") },
+    answers: { 200: { description: "Hottest first", content: ["HotKeys"] } },
     handle: listHotKeys,
   }),
   adminRoute({
@@ -188,7 +189,7 @@ export const operationRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "POST",
     path: "/api/v1/import",
-    summary: "Take up a policy file, whole or not at all",
+    summary: "Import a policy file, whole or not at all",
     action: "configuration.import",
     needs: "administer",
     expects: "or_any",
@@ -201,7 +202,7 @@ export const operationRoutes: readonly AdminRoute[] = [
         default: "merge",
       }),
     },
-    answers: { 200: { description: "Taken up, or in a dry run: as if", content: ["ImportDone"] } },
+    answers: { 200: { description: "What was imported (nothing in a dry run)", content: ["ImportDone"] } },
     handle: importAll,
   }),
 ];

@@ -22,7 +22,7 @@ const maxPolicyBytes = 1024 * 1024;
 const version = wholeNumber({ min: 1, max: maxVersion });
 const id = { id: "The policy's id" };
 const kept = {
-  description: "Kept, or in a dry run: as if",
+  description: "The saved policy (unsaved in a dry run)",
   content: ["PolicyChange"],
   headers: { ETag: "Its version" },
 };
@@ -54,7 +54,7 @@ export const policyRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "POST",
     path: "/api/v1/policies/validate",
-    summary: "Tell what is wrong with a policy among those there are, and what may surprise; nothing is kept",
+    summary: "Check a policy against those in the store: what is wrong, and what may surprise; nothing is saved",
     action: "policy.validate.get",
     needs: "read",
     access: "read",
@@ -96,7 +96,9 @@ export const policyRoutes: readonly AdminRoute[] = [
     needs: "edit",
     expects: true,
     pathParameters: id,
-    answers: { 200: { description: "Deleted, or in a dry run: as if", content: ["Change"] } },
+    answers: {
+      200: { description: "What the deletion came to (nothing is deleted in a dry run)", content: ["Change"] },
+    },
     handle: deletePolicy,
   }),
   adminRoute({
@@ -149,5 +151,5 @@ export const policyRoutes: readonly AdminRoute[] = [
 ];
 
 function page(name: string): AdminRoute["answers"][number] {
-  return { description: "A part of them", content: [name], headers: { Link: "The next part, where there is one" } };
+  return { description: "One page", content: [name], headers: { Link: "The next page, if there is one" } };
 }

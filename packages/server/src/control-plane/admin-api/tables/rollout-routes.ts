@@ -1,5 +1,4 @@
-import type { RolloutState } from "@sluice/sql";
-import { rolloutStates } from "@sluice/sql";
+import { type RolloutState, rolloutStates } from "@sluice/protocol/admin";
 import { choice, described, listOf, readShape, refine, type Shape, text } from "sluice";
 import { getRollout, listRollouts, steerRollout } from "../handlers/rollouts.ts";
 import { moveShape } from "../policy-shapes.ts";
@@ -18,8 +17,8 @@ const verbs = [
   ["advance", "advance", "Take the next step of a rollout, or its end"],
   ["pause", "pause", "Keep a rollout where it is"],
   ["resume", "resume", "Let a rollout that was paused go on"],
-  ["finish", "finish", "Bring the new version to everybody, now"],
-  ["roll-back", "rollBack", "Bring everybody back to the old version"],
+  ["finish", "finish", "Put the new version in force for all subjects, now"],
+  ["roll-back", "rollBack", "Return all subjects to the old version"],
 ] as const;
 
 export const rolloutRoutes: readonly AdminRoute[] = [
@@ -39,9 +38,9 @@ export const rolloutRoutes: readonly AdminRoute[] = [
     },
     answers: {
       200: {
-        description: "A part of them",
+        description: "One page",
         content: ["RolloutPage"],
-        headers: { Link: "The next part, where there is one" },
+        headers: { Link: "The next page, if there is one" },
       },
     },
     handle: listRollouts,
@@ -64,7 +63,9 @@ export const rolloutRoutes: readonly AdminRoute[] = [
       needs: "edit",
       body: moveShape,
       bodyOptional: true,
-      answers: { 200: { description: "Done, or in a dry run: as if", content: ["RolloutChange"] } },
+      answers: {
+        200: { description: "The rollout after the change (unchanged in a dry run)", content: ["RolloutChange"] },
+      },
       handle: steerRollout(verb),
     }),
   ),

@@ -14,7 +14,7 @@ export function serverRoutes(routes: () => readonly AdminRoute[], api: OpenApiOp
       action: "server.live",
       access: "read",
       needs: "nothing",
-      answers: { 200: { description: "It does", content: ["Live"] } },
+      answers: { 200: { description: "The process is alive", content: ["Live"] } },
       handle: livez,
     },
     {
@@ -26,9 +26,9 @@ export function serverRoutes(routes: () => readonly AdminRoute[], api: OpenApiOp
       needs: "nothing",
       query: strictQuery,
       answers: {
-        200: { description: "Yes", content: ["Ready"] },
+        200: { description: "Ready", content: ["Ready"] },
         503: {
-          description: "No: the server is stopping, or with `strict` its counters cannot be reached",
+          description: "Not ready: the server is stopping, or with `strict` its counters cannot be reached",
           content: ["Ready"],
         },
       },

@@ -20,7 +20,7 @@ const pathParameters = {
   id: "Its value, with %2F for a slash",
 };
 const changed = {
-  description: "Kept, or in a dry run: as if",
+  description: "The saved subject (unsaved in a dry run)",
   content: ["SubjectChange"],
   headers: { ETag: "The subject's version" },
 };
@@ -33,16 +33,16 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "GET",
     path: "/api/v1/subjects/{kind}",
-    summary: "List subjects of which something is kept: a tier, or limits of their own",
+    summary: "List subjects that have a tier or custom limits",
     action: "subject.list",
     needs: "read",
     pathParameters,
     query: pageQuery,
     answers: {
       200: {
-        description: "A part of them",
+        description: "One page",
         content: ["SubjectPage"],
-        headers: { Link: "The next part, where there is one" },
+        headers: { Link: "The next page, if there is one" },
       },
     },
     handle: listSubjects,
@@ -56,7 +56,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
     pathParameters,
     answers: {
       200: {
-        description: "Also of a subject of which nothing is kept",
+        description: "The subject, even if nothing is stored about it",
         content: ["Subject"],
         headers: { ETag: "Its version; 0 where nothing is kept" },
       },
@@ -66,12 +66,12 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "DELETE",
     path: "/api/v1/subjects/{kind}/{id}",
-    summary: "Forget a subject's tier and limits",
+    summary: "Delete a subject's tier and limits",
     action: "subject.delete",
     needs: "operate",
     expects: "or_any",
     pathParameters,
-    answers: { 200: { description: "Forgotten, or in a dry run: as if", content: ["SubjectGone"] } },
+    answers: { 200: { description: "What was deleted (nothing in a dry run)", content: ["SubjectGone"] } },
     handle: deleteSubject,
   }),
   adminRoute({
@@ -89,7 +89,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "DELETE",
     path: "/api/v1/subjects/{kind}/{id}/tier",
-    summary: "Take a subject's tier away",
+    summary: "Remove a subject's tier",
     action: "subject.tier",
     needs: "operate",
     expects: "or_any",
@@ -100,7 +100,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "PUT",
     path: "/api/v1/subjects/{kind}/{id}/limits",
-    summary: "Give a subject a limit of its own, for good",
+    summary: "Give a subject a custom limit, with no end",
     action: "subject.limit",
     needs: "operate",
     expects: "or_any",
@@ -112,7 +112,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "DELETE",
     path: "/api/v1/subjects/{kind}/{id}/limits",
-    summary: "Take a limit of its own away from a subject",
+    summary: "Remove a custom limit from a subject",
     action: "subject.limit",
     needs: "operate",
     expects: "or_any",
@@ -124,7 +124,7 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "PUT",
     path: "/api/v1/subjects/{kind}/{id}/override",
-    summary: "Give a subject another limit for a while; it ends by itself",
+    summary: "Give a subject another limit for a while; it ends automatically",
     action: "subject.override",
     needs: "operate",
     expects: "or_any",
@@ -158,13 +158,13 @@ export const subjectRoutes: readonly AdminRoute[] = [
   adminRoute({
     method: "POST",
     path: "/api/v1/subjects/{kind}/{id}/reset",
-    summary: "Forget a subject's counters",
+    summary: "Reset a subject's counters",
     action: "subject.reset",
     needs: "operate",
     pathParameters,
     body: resetShape,
     bodyOptional: true,
-    answers: { 200: { description: "Which counters were forgotten", content: ["ResetDone"] } },
+    answers: { 200: { description: "Which counters were reset", content: ["ResetDone"] } },
     handle: resetSubject,
   }),
 ];

@@ -1,5 +1,6 @@
+import type { ErrorBody } from "@sluice/protocol/http";
 import type { ErrorCode } from "sluice";
-import { cutText, maxToldFields, type ToldProblem, tellError } from "../../service/tell-error.ts";
+import { cutText, maxToldFields, tellError } from "../../service/tell-error.ts";
 import { VersionConflict } from "../../service/version-conflict.ts";
 import type { HttpResponse } from "./exchange.ts";
 
@@ -44,20 +45,6 @@ const titles: Readonly<Record<number, string>> = {
 };
 
 export const problemType = "application/problem+json";
-
-/** An error as a body of RFC 9457, with Sluice's code and every field that is wrong. */
-export interface ErrorBody {
-  readonly type: "about:blank";
-  readonly title: string;
-  readonly status: number;
-  readonly code: ErrorCode;
-  readonly detail: string;
-  readonly problems?: readonly ToldProblem[];
-  /** With `version_conflict`: the version that there is; 0 where there is none. */
-  readonly current_version?: number | undefined;
-  /** With `version_conflict` of a subject: what is kept of it. */
-  readonly current?: unknown;
-}
 
 const maxDetailLength = 1_000;
 

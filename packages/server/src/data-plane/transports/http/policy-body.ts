@@ -1,3 +1,4 @@
+import { type policySet, type ViewOf, window } from "@sluice/protocol/http";
 import {
   type DescriptorNode,
   type Limit,
@@ -5,39 +6,20 @@ import {
   type PolicySet,
   renderDuration,
   type SubjectEntry,
-  type Window,
 } from "sluice";
 
 type Body = Readonly<Record<string, unknown>>;
-
-/** A window as a policy file has it in full. */
-export interface WindowBody {
-  readonly limit: number;
-  /** `1s`, `15m`, or `never` for a quota that does not come back. */
-  readonly per: string | { readonly calendar: "day" | "month"; readonly time_zone: string };
-  /** Absent where the window has none of its own. */
-  readonly burst?: number | undefined;
-  readonly name?: string | undefined;
-  /** In decisions: what tells it from other windows under the same policy and scope. Absent where it is the only one. */
-  readonly label?: string | undefined;
-}
-
-export function windowBody({ limit, per, burst, name }: Window): WindowBody {
-  switch (per.kind) {
-    case "ms":
-      return { name, limit, per: renderDuration(per.ms), burst };
-    case "calendar":
-      return { name, limit, per: { calendar: per.unit, time_zone: per.timeZone } };
-    case "never":
-      return { name, limit, per: "never" };
-  }
-}
 
 /**
  * Every policy in force, in the words of a policy file, with every default written out. It can be read back as one, but for
  * `descriptors`, which come from files in Envoy's format.
  */
-export function policySetBody({ policies, fallback, subjects, descriptors }: PolicySet): Body {
+export function policySetBody({
+  policies,
+  fallback,
+  subjects,
+  descriptors,
+}: PolicySet): Omit<ViewOf<typeof policySet>, "generation"> {
   const named = new Map(policies.filter(({ match }) => match.named).map((policy) => [policy.id, policy]));
   return {
     policies: policies.filter(({ match }) => match.named !== true).map(policyBody),
@@ -61,7 +43,7 @@ function descriptorBody(node: DescriptorNode, policies: ReadonlyMap<string, Poli
       unlimited,
       replaces: replaces.length === 0 ? undefined : replaces,
       algorithm: policies.get(policy)?.limits[0]?.algorithm,
-      windows: policies.get(policy)?.limits[0]?.windows.map(windowBody),
+      windows: policies.get(policy)?.limits[0]?.windows.map(window.render),
       on_failure: policies.get(policy)?.onFailure,
     })),
     descriptors: node.children.length === 0 ? undefined : node.children.map((one) => descriptorBody(one, policies)),
@@ -105,12 +87,15 @@ function commonBody(policy: Policy): Body {
 }
 
 function limitBody(limit: Limit): Body {
-  const tiers = Object.entries(limit.tiers).map(([tier, { windows }]) => [tier, { windows: windows.map(windowBody) }]);
+  const tiers = Object.entries(limit.tiers).map(([tier, { windows }]) => [
+    tier,
+    { windows: windows.map(window.render) },
+  ]);
   return {
     name: limit.name,
     by: limit.by,
     algorithm: limit.algorithm,
-    windows: limit.windows.length === 0 ? undefined : limit.windows.map(windowBody),
+    windows: limit.windows.length === 0 ? undefined : limit.windows.map(window.render),
     tiers: Object.fromEntries(tiers),
     missing: limit.missing,
     block_for: renderDuration(limit.blockForMs),
@@ -123,7 +108,7 @@ function subjectBody({ dimension, value, tier, limits }: SubjectEntry): Body {
   const own = limits.map(({ policy, limit, windows, untilMs }) => ({
     policy,
     limit,
-    windows: windows.map(windowBody),
+    windows: windows.map(window.render),
     until: untilMs === undefined ? undefined : new Date(untilMs).toISOString(),
   }));
   return { [dimension]: value, tier, limits: own.length === 0 ? undefined : own };

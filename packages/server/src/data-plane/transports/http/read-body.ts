@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { type ErrorBody, renderError, renderErrorBody } from "./errors.ts";
+import type { ErrorBody } from "@sluice/protocol/http";
+import { renderError, renderErrorBody } from "./errors.ts";
 import { tooLarge } from "./json-body.ts";
 
 /** What a body may be written in. */

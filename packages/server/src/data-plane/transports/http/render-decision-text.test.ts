@@ -1,7 +1,7 @@
+import { decision as decisionShape } from "@sluice/protocol/http";
 import fc from "fast-check";
 import { createLimiter, type Decision, ManualClock } from "sluice";
 import { describe, expect, it } from "vitest";
-import { decisionBody } from "./decision-body.ts";
 import { renderDecisionText } from "./render-decision-text.ts";
 
 const tricky = 'quo"te\\back\nline\u2028é😀';
@@ -65,7 +65,7 @@ describe("a decision as text", () => {
           } catch {
             continue;
           }
-          expect(renderDecisionText(decision)).toBe(JSON.stringify(decisionBody(decision)));
+          expect(renderDecisionText(decision)).toBe(JSON.stringify(decisionShape.render(decision)));
         }
       }),
       { numRuns: 200 },
@@ -85,7 +85,7 @@ describe("a decision as text", () => {
     // Each straight after the one that differs in this alone.
     for (const other of others) {
       for (const told of [decision, { ...decision, ...other }])
-        expect(renderDecisionText(told)).toBe(JSON.stringify(decisionBody(told)));
+        expect(renderDecisionText(told)).toBe(JSON.stringify(decisionShape.render(told)));
     }
   });
 
@@ -93,7 +93,7 @@ describe("a decision as text", () => {
     const decision = createLimiter({ policies }).checkSync({ dimensions: { user: "a", endpoint: "/one" } });
     for (const other of [{ resetAfterMs: Infinity }, { resetAtMs: Infinity }, { retryAfterMs: Infinity }]) {
       const told = { ...decision, ...other };
-      expect(renderDecisionText(told)).toBe(JSON.stringify(decisionBody(told)));
+      expect(renderDecisionText(told)).toBe(JSON.stringify(decisionShape.render(told)));
       expect(renderDecisionText(told)).not.toContain("Infinity");
     }
   });

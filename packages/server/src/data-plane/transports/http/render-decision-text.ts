@@ -1,14 +1,14 @@
+import { decision as decisionShape, labelledWindow } from "@sluice/protocol/http";
 import type { Decision } from "sluice";
 import { rememberPerLimit } from "sluice/store";
-import { decisionBody, windowBodyOf } from "./decision-body.ts";
 
 /**
- * A decision as JSON text: what `JSON.stringify` makes of `decisionBody`, in a sixth of the time where the decision is of
+ * A decision as JSON text: what `JSON.stringify` makes of its body, in a sixth of the time where the decision is of
  * the usual kind. What belongs to a limit is written once, not with every answer.
  */
 export function renderDecisionText(decision: Decision): string {
   const { window, retryAfterMs, resetAfterMs, resetAtMs, moreAfterMs, remaining, limitRemaining, used } = decision;
-  if (window === undefined || !isUsual(decision)) return JSON.stringify(decisionBody(decision));
+  if (window === undefined || !isUsual(decision)) return JSON.stringify(decisionShape.render(decision));
   const retry = retryAfterMs === undefined ? "" : `"retry_after_ms":${retryAfterMs},`;
   const more = moreAfterMs === undefined ? "" : `"more_after_ms":${moreAfterMs},`;
   const own =
@@ -44,6 +44,6 @@ function isUsual(decision: Decision): boolean {
 
 /** What stays the same for as long as a limit does. */
 const lastingTextOf = rememberPerLimit(({ policy, version, scope, limit }, window): string => {
-  const fields = { policy, version, scope, window: windowBodyOf(window), limit };
+  const fields = { policy, version, scope, window: labelledWindow.render(window), limit };
   return `${JSON.stringify(fields).slice(1, -1)},`;
 });

@@ -17,7 +17,7 @@ import { openApi } from "./handlers/open-api.ts";
 import { readyz, strictQuery } from "./handlers/readyz.ts";
 import { reset } from "./handlers/reset.ts";
 import { status } from "./handlers/status.ts";
-import { hotKeysQuery } from "./hot-keys-body.ts";
+import { hotKeysQuery } from "./hot-keys-query.ts";
 import { maxBatchBodyBytes } from "./json-body.ts";
 import type { OpenApiOptions } from "./render-open-api.ts";
 import type { Route } from "./route.ts";
@@ -70,7 +70,7 @@ export const nativeRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/lease",
-    summary: "Take so much at once, to be decided by elsewhere; renew that, and give back what is left of it",
+    summary: "Lease units of cost for a client to spend on its own; renew the lease, and give back what is left",
     handle: lease,
     needs: "check",
     bodies: [leaseShape],
@@ -79,13 +79,13 @@ export const nativeRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/reset",
-    summary: "Forget the counters that a check like this would be counted in",
+    summary: "Reset the counters that a check like this would be counted in",
     handle: reset,
     needs: "operate",
     bodies: [resetShape],
     answers: {
       200: {
-        description: "Which counters were forgotten; none where no limit counts such a check",
+        description: "Which counters were reset; none if no limit counts such a check",
         content: ["Reset"],
       },
     },
@@ -95,7 +95,7 @@ export const nativeRoutes: readonly Route[] = [
     // A gateway may ask by the method of the request that it asks about.
     alsoMethods: ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
     path: "/v1/authorize",
-    summary: "Tell a gateway whether a request of its own may pass, by the headers of a sub-request",
+    summary: "Decide for a gateway whether a request may pass, by the headers of a sub-request",
     handle: authorize,
     needs: "check",
     query: authorizeParameters,
@@ -108,9 +108,9 @@ export const nativeRoutes: readonly Route[] = [
       "X-Forwarded-For": "The same by its last address, where X-Real-IP is not there",
     },
     answers: {
-      204: { description: "It may", content: "nothing", rateLimitHeaders: true },
+      204: { description: "Request may proceed", content: "nothing", rateLimitHeaders: true },
       403: {
-        description: "It may not, and the sub-request asked for deny=403",
+        description: "Request is denied, and the sub-request asked for deny=403",
         content: ["Denial", "Error"],
         rateLimitHeaders: true,
         headers: { "X-Sluice-Status": "The status without deny=403: 429, 503 or 400" },
@@ -122,12 +122,16 @@ export const nativeRoutes: readonly Route[] = [
   {
     method: "POST",
     path: "/v1/explain",
-    summary: "Tell how the answer to a check would come about, taking nothing",
+    summary: "Explain how the answer to a check would come about, taking nothing",
     handle: explain,
     needs: "read",
     bodies: [checkShape],
     answers: {
-      200: { description: "As JSON; as prose where text/plain is accepted", content: ["Explanation"], alsoText: true },
+      200: {
+        description: "As JSON, or as prose if the client accepts text/plain",
+        content: ["Explanation"],
+        alsoText: true,
+      },
     },
   },
   {
@@ -159,7 +163,7 @@ export const nativeRoutes: readonly Route[] = [
     summary: "Whether the process answers",
     handle: livez,
     needs: "nothing",
-    answers: { 200: { description: "It does", content: ["Live"] } },
+    answers: { 200: { description: "The process is alive", content: ["Live"] } },
   },
   {
     method: "GET",
@@ -169,9 +173,9 @@ export const nativeRoutes: readonly Route[] = [
     needs: "nothing",
     query: strictQuery,
     answers: {
-      200: { description: "Yes", content: ["Ready"] },
+      200: { description: "Ready", content: ["Ready"] },
       503: {
-        description: "No: the server is stopping, or with `strict` its counters cannot be reached",
+        description: "Not ready: the server is stopping, or with `strict` its counters cannot be reached",
         content: ["Ready"],
       },
     },
@@ -191,7 +195,7 @@ export const nativeRoutes: readonly Route[] = [
     handle: createHotKeys(),
     needs: "read",
     query: { by: hotKeysQuery.by.schema, count: hotKeysQuery.count.schema },
-    answers: { 200: { description: "The hottest first", content: ["HotKeysHere"] } },
+    answers: { 200: { description: "Hottest first", content: ["HotKeysHere"] } },
   },
   {
     method: "GET",

@@ -1,13 +1,13 @@
+import { explanation as explanationShape } from "@sluice/protocol/http";
 import { parseShape, renderExplanation } from "sluice";
 import { checkShape } from "../check-body.ts";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
-import { explanationBody } from "../explanation-body.ts";
 
 /** POST /v1/explain: how the answer to a check would come about. Takes nothing. `Accept: text/plain` gives prose. */
 export async function explain(request: HttpRequest, { limiter }: HttpContext): Promise<HttpResponse> {
   const asked = parseShape(checkShape, request.body, "invalid_request", "the body");
   const explanation = await limiter.explain(asked);
-  if (!wantsText(request.headers.accept)) return { status: 200, body: explanationBody(explanation) };
+  if (!wantsText(request.headers.accept)) return { status: 200, body: explanationShape.render(explanation) };
   return {
     status: 200,
     headers: { "content-type": "text/plain; charset=utf-8" },

@@ -1,3 +1,4 @@
+import { givenBack } from "@sluice/protocol/http";
 import { described, objectOf, parseShape, type Shape, text } from "sluice";
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 
@@ -8,5 +9,5 @@ export const giveBackShape: Shape<{ readonly receipt: string }> = objectOf({
 /** POST /v1/give-back: undoes what a check took. A receipt is good once, and not for ever. */
 export async function giveBack(request: HttpRequest, { limiter }: HttpContext): Promise<HttpResponse> {
   const { receipt } = parseShape(giveBackShape, request.body, "invalid_request", "the body");
-  return { status: 200, body: { given_back: await limiter.give(receipt) } };
+  return { status: 200, body: givenBack.render({ givenBack: await limiter.give(receipt) }) };
 }

@@ -1,7 +1,8 @@
+import { hotKeysHere } from "@sluice/protocol/http";
 import { mergeHotKeys } from "../../../../observe/hot-keys/merge-hot-keys.ts";
 import { createHideSubject } from "../../../../observe/telemetry/hide-subjects.ts";
 import type { Handler, HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
-import { hotKeysBody, hotKeysQuery } from "../hot-keys-body.ts";
+import { hotKeysQuery } from "../hot-keys-query.ts";
 import { readQuery } from "../read-query.ts";
 
 /**
@@ -14,6 +15,7 @@ export function createHotKeys(): Handler {
     const wish = readQuery(hotKeysQuery, url);
     const merged = mergeHotKeys(await hotKeys(), wish);
     const hashed = caller.role === undefined;
-    return { status: 200, body: { ...hotKeysBody(merged, hashed ? hide : undefined), hashed } };
+    const keys = hashed ? merged.keys.map((key) => ({ ...key, subject: hide(key.subject) })) : merged.keys;
+    return { status: 200, body: hotKeysHere.render({ ...merged, keys, silent: undefined, hashed }) };
   };
 }

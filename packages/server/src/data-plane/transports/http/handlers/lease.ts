@@ -1,8 +1,9 @@
+import { lease as leaseBody } from "@sluice/protocol/http";
 import { described, integer, objectOf, parseShape, refine, type SettledGrant, type Shape } from "sluice";
 import { maxHoldMs } from "sluice/store";
-import { type AskedLease, type GivenLease, type LeasedCheck, maxWant } from "../../../service/lease.ts";
+import { type AskedLease, type LeasedCheck, maxWant } from "../../../service/lease.ts";
 import { resetShape } from "../check-body.ts";
-import { type DecisionBody, decisionBody } from "../decision-body.ts";
+
 import type { HttpContext, HttpRequest, HttpResponse } from "../exchange.ts";
 
 const units = (description: string): Shape<number> =>
@@ -44,33 +45,8 @@ export const leaseShape: Shape<LeaseBody> = refine(
   ({ check, want = 0, hold_ms: holdMs, settled: told }) => ({ check, want, holdMs, settled: told }),
 );
 
-export interface GivenLeaseBody {
-  readonly granted: number;
-  readonly epoch: number;
-  readonly unspent: number;
-  /** Absent: none. */
-  readonly forgotten?: number;
-  readonly lease_ms: number;
-  readonly stale_ms: number;
-  readonly cost: number;
-  readonly decision: DecisionBody;
-}
-
 /** POST /v1/lease: takes so much at once, to be decided by elsewhere; renews that, and takes back what is left of it. */
 export async function lease(request: HttpRequest, context: HttpContext): Promise<HttpResponse> {
   const { check, ...asked } = parseShape(leaseShape, request.body, "invalid_request", "the body");
-  return { status: 200, body: leaseBody(await context.lease(check, asked, request.caller)) };
-}
-
-function leaseBody({ granted, epoch, unspent, forgotten, leaseMs, staleMs, decision }: GivenLease): GivenLeaseBody {
-  return {
-    granted,
-    epoch,
-    unspent,
-    ...(forgotten > 0 && { forgotten }),
-    lease_ms: leaseMs,
-    stale_ms: staleMs,
-    cost: decision.cost,
-    decision: decisionBody(decision),
-  };
+  return { status: 200, body: leaseBody.render(await context.lease(check, asked, request.caller)) };
 }

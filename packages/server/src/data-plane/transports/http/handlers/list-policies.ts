@@ -1,3 +1,4 @@
+import { policySet as policySetShape } from "@sluice/protocol/http";
 import type { PolicySet } from "sluice";
 import type { Handler } from "../exchange.ts";
 import { policySetBody } from "../policy-body.ts";
@@ -8,7 +9,11 @@ export function createListPolicies(): Handler {
   return (_request, { limiter }) => {
     const { generation, policySet } = limiter.snapshot;
     if (rendered?.policySet !== policySet || rendered.generation !== generation)
-      rendered = { policySet, generation, text: JSON.stringify({ generation, ...policySetBody(policySet) }) };
+      rendered = {
+        policySet,
+        generation,
+        text: JSON.stringify(policySetShape.render({ generation, ...policySetBody(policySet) })),
+      };
     return { status: 200, body: rendered.text };
   };
 }

@@ -1,10 +1,10 @@
+import { ready as readyShape } from "@sluice/protocol/http";
 import { renderPolicyProblem } from "../../../../observe/telemetry/render-policy-problem.ts";
 import { bearerTokenOf } from "../../../access/bearer-token.ts";
 import { countPolicies } from "../../../policy-files/count-policies.ts";
 import type { Service } from "../../../service/service.ts";
 import { isReady, readinessOf } from "../../../status/readiness.ts";
 import type { HttpRequest, HttpResponse } from "../exchange.ts";
-import { leasesBody } from "../status-body.ts";
 
 const maxProblems = 10;
 
@@ -31,26 +31,22 @@ export function readyz(request: HttpRequest, context: Service): HttpResponse {
   const inFull = mayLook(request, context);
   return {
     status: ready ? 200 : 503,
-    body: {
+    body: readyShape.render({
       status: ready || readiness.state === "stopping" ? readiness.state : "unready",
-      ...(!ready && { code: "not_ready" }),
-      ...(readiness.degraded.length > 0 && { degraded: readiness.degraded }),
-      ...(inFull && readiness.detail !== undefined && { detail: readiness.detail }),
+      code: ready ? undefined : "not_ready",
+      degraded: readiness.degraded.length > 0 ? readiness.degraded : undefined,
+      detail: inFull ? readiness.detail : undefined,
       config: state,
       generation,
       policies: countPolicies(policySet),
-      ...(problems.length > 0 && {
-        problem_count: problems.length,
-        ...(inFull && { problems: problems.slice(0, maxProblems).map(renderPolicyProblem) }),
-      }),
-      ...(counters !== undefined && {
-        counters: {
-          shards: counters.shards,
-          ...(counters.leases !== undefined && { leases: leasesBody(counters.leases) }),
-          ...(inFull && { away: counters.away }),
-        },
-      }),
-    },
+      problemCount: problems.length > 0 ? problems.length : undefined,
+      problems: inFull && problems.length > 0 ? problems.slice(0, maxProblems).map(renderPolicyProblem) : undefined,
+      counters: counters && {
+        shards: counters.shards,
+        leases: counters.leases,
+        away: inFull ? counters.away : undefined,
+      },
+    }),
   };
 }
 

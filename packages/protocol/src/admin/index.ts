@@ -1,0 +1,65 @@
+export { type HotKeyBody, type HotKeysBody, hotKeys } from "../http/hot-key.ts";
+export type { BodyOf, BodyShape, JsonObject, ViewOf } from "../shapes/body-shape.ts";
+export type { AdminErrorBody } from "./admin-error.ts";
+export { type AuditEntryBody, auditEntry, auditPage } from "./audit-entry.ts";
+export { type ChangeBody, type ChangeView, change } from "./change.ts";
+export { type CountedSubjectsBody, type ImportChangeBody, type ImportReportBody, importChange } from "./import.ts";
+export { type KillSwitchBody, type KillSwitchChangeBody, killSwitch, killSwitchChange } from "./kill-switch.ts";
+export { type NodeBody, type NodesBody, node, nodes } from "./node.ts";
+export type { PageBody } from "./page.ts";
+export {
+  type PolicyBody,
+  type PolicyChangeBody,
+  type PolicyDiffBody,
+  type PolicyValidationBody,
+  policy,
+  policyChange,
+  policyDiff,
+  policyPage,
+  policyValidation,
+} from "./policy.ts";
+export {
+  type ComparedFiguresBody,
+  type RolloutBody,
+  type RolloutChangeBody,
+  type RolloutFiguresBody,
+  type RolloutState,
+  type RolloutStepBody,
+  type RolloutWaitBody,
+  rollout,
+  rolloutChange,
+  rolloutPage,
+  rolloutStates,
+} from "./rollout.ts";
+export { moment, type RolloutRequestBody, rolloutRequest } from "./rollout-request.ts";
+export {
+  type EffectiveLimitBody,
+  type KeptSubjectBody,
+  keptSubject,
+  type SubjectBody,
+  type SubjectChangeBody,
+  type SubjectDeletionBody,
+  type SubjectLimitBody,
+  type SubjectResetBody,
+  type SubjectUsageBody,
+  subject,
+  subjectChange,
+  subjectDeletion,
+  subjectPage,
+  subjectReset,
+  subjectUsage,
+  type WindowUsageBody,
+} from "./subject.ts";
+export {
+  type NewTokenBody,
+  newToken,
+  type Role,
+  roles,
+  type TokenBody,
+  type TokenChangeBody,
+  type TokenListBody,
+  token,
+  tokenChange,
+  tokenList,
+} from "./token.ts";
+export { type VersionBody, version, versionPage } from "./version.ts";

@@ -1,0 +1,61 @@
+import { problem } from "../http/error.ts";
+import {
+  anything,
+  type BodyOf,
+  boolean,
+  choice,
+  constant,
+  described,
+  epochMs,
+  integer,
+  jsonObject,
+  listOf,
+  text,
+} from "../shapes/body-shape.ts";
+import { objectOf, optional } from "../shapes/object-body.ts";
+import { changeOf } from "./change.ts";
+import { pageOf } from "./page.ts";
+import { rollout } from "./rollout.ts";
+
+/** A policy as it is written in a file: the fields of one entry of `policies`. */
+export const policyDocument = described(jsonObject, "As it stands in a policy file, under `policies`.");
+
+/** A policy as it is now. */
+export const policy = objectOf({
+  id: text,
+  version: integer,
+  document: policyDocument,
+  owner: optional(text),
+  author: text,
+  why: text,
+  changed_ms: epochMs,
+  rollout: optional(rollout),
+  overridden_by: optional(described(constant("file"), "A policy file has the same id, and files win.")),
+});
+export type PolicyBody = BodyOf<typeof policy>;
+
+export const policyPage = pageOf(policy);
+
+export const policyChange = changeOf({ policy });
+export type PolicyChangeBody = BodyOf<typeof policyChange>;
+
+/** What changed from one version to another. */
+export const policyDiff = objectOf({
+  policy: text,
+  from: integer,
+  to: integer,
+  changes: listOf(
+    objectOf({
+      path: text,
+      change: choice(["added", "removed", "changed"]),
+      before: optional(anything),
+      after: optional(anything),
+    }),
+  ),
+  text: described(text, "Both as YAML, line by line: - only before, + only after."),
+});
+export type PolicyDiffBody = BodyOf<typeof policyDiff>;
+
+/** What is wrong with a policy, and what may surprise. */
+export const policyValidation = objectOf({ valid: boolean, problems: listOf(problem), warnings: listOf(problem) });
+export type PolicyValidationBody = BodyOf<typeof policyValidation>;

@@ -1,0 +1,163 @@
+import {
+  type BodyOf,
+  boolean,
+  choice,
+  described,
+  epochMs,
+  fromView,
+  integer,
+  listOf,
+  number,
+  text,
+  type ViewOf,
+} from "../shapes/body-shape.ts";
+import { objectOf, optional } from "../shapes/object-body.ts";
+import { changeOf } from "./change.ts";
+import { pageOf } from "./page.ts";
+
+/**
+ * waiting: for its beginning. observing: how subjects fare under the old version, before any of them is under the new one. running:
+ * by steps. paused: stays where it is. The last three are ends.
+ */
+export const rolloutStates = ["waiting", "observing", "running", "paused", "done", "rolled_back", "cancelled"] as const;
+export type RolloutState = (typeof rolloutStates)[number];
+
+const waitFields = objectOf({
+  code: choice([
+    "start",
+    "observation",
+    "baseline",
+    "hold",
+    "looks",
+    "fine_look",
+    "traffic",
+    "operator",
+    "kill_switch",
+    "due",
+  ]),
+  until_ms: optional(
+    described(integer, "Epoch milliseconds: when the wait is over, or is given up and the rollout goes on."),
+  ),
+  minutes: optional(
+    described(integer, "Minutes with traffic from the subjects that join first, under the old version."),
+  ),
+  minutes_needed: optional(integer),
+  decided: optional(described(integer, "Decisions in these minutes; for `traffic`, since the latest look.")),
+  decided_needed: optional(integer),
+  looks: optional(described(integer, "Minutes on this step that could be compared.")),
+  looks_needed: optional(integer),
+  strikes: optional(described(integer, "Looks in a row beyond what is usual.")),
+  strikes_to_roll_back: optional(integer),
+});
+
+/** Each wait has the numbers that it is about. */
+type WaitView =
+  | { readonly code: "start" | "hold" | "kill_switch"; readonly untilMs: number }
+  | {
+      readonly code: "observation" | "baseline";
+      readonly untilMs: number;
+      readonly minutes: number;
+      readonly minutesNeeded: number;
+      readonly decided: number;
+      readonly decidedNeeded: number;
+    }
+  | { readonly code: "looks"; readonly untilMs: number; readonly looks: number; readonly looksNeeded: number }
+  | { readonly code: "fine_look"; readonly strikes: number; readonly strikesToRollBack: number }
+  | { readonly code: "traffic"; readonly decided: number; readonly decidedNeeded: number }
+  | { readonly code: "operator" | "due" };
+
+const noNumbers: Omit<ViewOf<typeof waitFields>, "code"> = {
+  untilMs: undefined,
+  minutes: undefined,
+  minutesNeeded: undefined,
+  decided: undefined,
+  decidedNeeded: undefined,
+  looks: undefined,
+  looksNeeded: undefined,
+  strikes: undefined,
+  strikesToRollBack: undefined,
+};
+
+/** Why a rollout does not go on now. */
+export const rolloutWait = fromView(waitFields, (wait: WaitView) => ({ ...noNumbers, ...wait }));
+export type RolloutWaitBody = BodyOf<typeof rolloutWait>;
+
+const comparedFields = {
+  decided: integer,
+  denied: integer,
+  rate: number,
+  baseline: number,
+  baseline_minutes: number,
+  baseline_decided: number,
+  others: number,
+  sigma: number,
+  threshold: number,
+};
+
+const compared = objectOf(comparedFields);
+export type ComparedFiguresBody = BodyOf<typeof compared>;
+
+const figureFields = objectOf({
+  minute: integer,
+  minutes: integer,
+  verdict: choice(["fine", "strike", "unclear", "none"]),
+  because: optional(
+    described(
+      choice(["others", "surplus", "no_baseline", "old_version_unused"]),
+      "Why the verdict is `unclear` or `none`.",
+    ),
+  ),
+  sentence: text,
+  looks: integer,
+  strikes: integer,
+  total: compared,
+  rings: listOf(objectOf({ step: integer, judged: boolean, ...comparedFields })),
+});
+
+type FiguresView = ViewOf<typeof figureFields>;
+
+/** What the latest look at a rollout saw. Figures that earlier versions stored say no `because`. */
+export const rolloutFigures = fromView(
+  figureFields,
+  (figures: Omit<FiguresView, "because"> & { readonly because?: FiguresView["because"] }): FiguresView => ({
+    ...figures,
+    because: figures.because,
+  }),
+);
+export type RolloutFiguresBody = BodyOf<typeof rolloutFigures>;
+
+export const rolloutStep = objectOf({ percent: number, hold_ms: integer });
+export type RolloutStepBody = BodyOf<typeof rolloutStep>;
+
+/** A new version of a policy on its way to every subject. */
+export const rollout = objectOf({
+  id: text,
+  policy: text,
+  from_version: integer,
+  to_version: integer,
+  state: choice(rolloutStates),
+  percent: described(number, "Share of subjects under the new version now."),
+  shadow: boolean,
+  by: text,
+  steps: listOf(rolloutStep),
+  step: described(integer, "Which step is in force; -1: none yet."),
+  step_since_ms: epochMs,
+  starts_ms: epochMs,
+  observe_for_ms: integer,
+  expect_more_denials: boolean,
+  strikes: integer,
+  waits_for: optional(
+    described(rolloutWait, "Why it does not go on now. Absent if it has ended, and in lists of policies."),
+  ),
+  figures: optional(described(rolloutFigures, "From the latest look. Rates are shares, 0 to 1.")),
+  reason: text,
+  author: text,
+  created_ms: epochMs,
+  changed_ms: epochMs,
+});
+export type RolloutBody = BodyOf<typeof rollout>;
+
+export const rolloutPage = pageOf(rollout);
+
+export const rolloutChange = changeOf({ rollout });
+export type RolloutChangeBody = BodyOf<typeof rolloutChange>;

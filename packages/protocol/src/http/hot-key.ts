@@ -1,0 +1,92 @@
+import {
+  type BodyOf,
+  type BodyShape,
+  boolean,
+  choice,
+  described,
+  fromView,
+  integer,
+  listOf,
+  number,
+  text,
+} from "../shapes/body-shape.ts";
+import { objectOf, optional } from "../shapes/object-body.ts";
+
+/** What hot keys are ordered by. */
+export const hotKeyOrders = ["rate", "denials"] as const;
+export type HotKeyOrder = (typeof hotKeyOrders)[number];
+
+/** To a hundredth. */
+const perSecond: BodyShape<number, number> = fromView(number, (rate: number) => Math.round(rate * 100) / 100);
+
+/** A counter, and how often it is asked for. `parts` of a view is how many nodes report it. */
+export const hotKey = fromView(
+  objectOf({
+    policy: text,
+    scope: described(text, "The limit's name, else its dimensions."),
+    subject: described(text, "Cut to 256 characters; what was cut ends in `…`."),
+    per_second: described(perSecond, "Decisions, of late. Too high by at most `error_per_second`."),
+    denied_per_second: described(perSecond, "Denials among them."),
+    error_per_second: described(perSecond, "How many of the decisions may be another subject's."),
+    nodes: described(integer, "How many nodes report it."),
+  }),
+  ({ parts, ...key }: HotKeyView) => ({ ...key, nodes: parts }),
+);
+export type HotKeyBody = BodyOf<typeof hotKey>;
+
+interface HotKeyView extends Rates {
+  readonly policy: string;
+  readonly scope: string;
+  readonly subject: string;
+  readonly errorPerSecond: number;
+  readonly parts: number;
+}
+
+interface Rates {
+  readonly perSecond: number;
+  readonly deniedPerSecond: number;
+}
+
+/** What nodes report, merged. */
+export interface HotKeysView {
+  readonly by: HotKeyOrder;
+  readonly keys: readonly HotKeyView[];
+  readonly totals: Rates;
+  readonly told: number;
+  readonly silent: number | undefined;
+  readonly oldestMs: number;
+}
+
+const hotKeysFields = {
+  by: choice(hotKeyOrders),
+  items: listOf(hotKey),
+  total: described(
+    objectOf({ per_second: perSecond, denied_per_second: perSecond }),
+    "All counters together; a decision counts for each of its limits.",
+  ),
+  nodes: objectOf({
+    told: described(integer, "How many nodes these are the sums of."),
+    silent: optional(
+      described(integer, "Live nodes that reported nothing. Absent: unknown, because no policy store can be asked."),
+    ),
+    oldest_ms: described(integer, "How old the oldest report is."),
+  }),
+};
+
+function itemsOf({ by, keys, totals, told, silent, oldestMs }: HotKeysView) {
+  return { by, items: keys, total: totals, nodes: { told, silent, oldestMs: Math.round(oldestMs) } };
+}
+
+/** The hot keys of all nodes. */
+export const hotKeys = fromView(objectOf(hotKeysFields), itemsOf);
+export type HotKeysBody = BodyOf<typeof hotKeys>;
+
+/** The hot keys of one server. */
+export const hotKeysHere = fromView(
+  objectOf({
+    ...hotKeysFields,
+    hashed: described(boolean, "Whether subjects are hashes, because there was no token."),
+  }),
+  ({ hashed, ...view }: HotKeysView & { readonly hashed: boolean }) => ({ ...itemsOf(view), hashed }),
+);
+export type HotKeysHereBody = BodyOf<typeof hotKeysHere>;

@@ -1,0 +1,113 @@
+import {
+  type BodyOf,
+  type BodyShape,
+  boolean,
+  byKind,
+  choice,
+  constant,
+  described,
+  fromView,
+  integer,
+  listOf,
+  number,
+  text,
+} from "../shapes/body-shape.ts";
+import { objectOf, optional } from "../shapes/object-body.ts";
+import { degradations, leases } from "./readiness.ts";
+
+/** To microseconds. */
+const preciseMs: BodyShape<number, number> = fromView(number, (ms: number) => Math.round(ms * 1_000) / 1_000);
+
+const policies = objectOf({
+  generation: integer,
+  count: integer,
+  state: choice(["current", "stale"]),
+  source: described(
+    choice(["files", "snapshot", "none"]),
+    "snapshot: the last good policies, because those on disk could not be applied at the start.",
+  ),
+  path: optional(text),
+  digest: described(text, "SHA-256 over the names and texts of the policy files in force."),
+  taken_up_at_ms: integer,
+  age_ms: integer,
+  problem_count: integer,
+  problems: listOf(text),
+});
+
+const store = objectOf({
+  kind: choice(["postgres", "sqlite"]),
+  at: text,
+  state: described(
+    choice(["current", "stale", "away", "expired"]),
+    "stale: its newest generation cannot be applied. away: it is unavailable, and the last good policies decide. " +
+      "expired: the same, for longer than the grace.",
+  ),
+  reason: optional(text),
+  away_since_ms: optional(integer),
+  generation: described(integer, "The generation of the store that is decided by."),
+  newest_generation: integer,
+  source: described(
+    choice(["store", "snapshot"]),
+    "snapshot: what was kept of the store, because it could not be reached at the start.",
+  ),
+  taken_up_at_ms: integer,
+  digest: text,
+  push: objectOf({ kind: choice(["postgres", "redis", "process", "none"]), connected: boolean }),
+  kill_switch: optional(objectOf({ mode: choice(["open", "closed"]), until_ms: integer, reason: text, author: text })),
+  problem_count: integer,
+  problems: listOf(text),
+  precedence: choice(["files", "store"]),
+  overridden_count: integer,
+  overridden: listOf(text),
+  node_id: text,
+  node_name: text,
+});
+export type StoreStatusBody = BodyOf<typeof store>;
+
+const shard = objectOf({
+  shard: text,
+  cell: optional(text),
+  connected: boolean,
+  breaker: choice(["closed", "open", "half_open"]),
+  round_trip_ms: optional(preciseMs),
+  clock_ahead_ms: optional(preciseMs),
+  calls: integer,
+  failed_calls: integer,
+});
+export type ShardStatusBody = BodyOf<typeof shard>;
+
+const counters = byKind({
+  memory: objectOf({ kind: constant("memory"), counters: integer, max_counters: integer, bytes: integer }),
+  redis: objectOf({
+    kind: constant("redis"),
+    at: text,
+    ready: boolean,
+    waiting: integer,
+    in_flight: integer,
+    leases: optional(leases),
+    shards: listOf(shard),
+  }),
+});
+export type CountersStatusBody = BodyOf<typeof counters>;
+
+const protocol = objectOf({ addresses: listOf(text), connections: integer, turned_away: integer });
+
+/** How a server stands, for operators. */
+export const status = objectOf({
+  status: choice(["ready", "degraded", "stopping"]),
+  degraded: optional(listOf(choice(degradations))),
+  detail: optional(text),
+  version: text,
+  node: text,
+  pid: integer,
+  worker: optional(described(integer, "Which of several processes behind the same ports answers.")),
+  started_at_ms: integer,
+  uptime_ms: integer,
+  policies,
+  store: optional(described(store, "The state of the policy store, if there is one.")),
+  counters,
+  queue: objectOf({ pending: integer, max_pending: integer }),
+  shed: objectOf({ pending: integer, rate: integer }),
+  protocols: objectOf({ http: protocol, grpc: protocol, resp: protocol, admin: protocol }),
+});
+export type StatusBody = BodyOf<typeof status>;
