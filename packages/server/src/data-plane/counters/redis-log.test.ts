@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import type { Logger } from "../../observe/telemetry/logger.ts";
 import { createRedisLog, type RedisLog, withoutSecrets } from "./redis-log.ts";
 
-let lines: { level: string; fields: Record<string, unknown>; message: string }[];
+let lines: { level: string; event: string; fields: Record<string, unknown> }[];
 let nowMs: number;
 let told: RedisLog;
 
@@ -12,7 +12,7 @@ beforeEach(() => {
   const log = Object.fromEntries(
     ["debug", "info", "warn", "error"].map((level) => [
       level,
-      (fields: Record<string, unknown>, message: string) => lines.push({ level, fields, message }),
+      (event: string, fields: Record<string, unknown>) => lines.push({ level, event, fields }),
     ]),
   ) as unknown as Logger;
   told = createRedisLog(log, ["hunter2"], () => nowMs);

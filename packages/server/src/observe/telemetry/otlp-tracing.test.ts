@@ -246,7 +246,9 @@ describe("traces", () => {
     const collector = await startCollector();
     collector.status = 401;
     const told: unknown[] = [];
-    const tracing = trace(collector.url.replace("://", "://otel:s3cret@"), { warn: (fields) => told.push(fields) });
+    const tracing = trace(collector.url.replace("://", "://otel:s3cret@"), {
+      warn: (_event, fields) => told.push(fields),
+    });
     tracing.start("http", "GET /")!.end();
     await expect.poll(() => told, soon).toHaveLength(1);
     expect(collector.requests[0]!.headers.authorization).toBe(`Basic ${btoa("otel:s3cret")}`);

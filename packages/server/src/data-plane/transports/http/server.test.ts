@@ -77,7 +77,7 @@ beforeAll(async () => {
         },
       },
       metrics,
-      log: { debug() {}, info() {}, warn() {}, error: (fields) => logged.push(fields) },
+      log: { debug() {}, info() {}, warn() {}, error: (_event, fields) => logged.push(fields) },
       accepting: () => accepting,
       policyStatus: () => status,
       version: "1.2.3",
