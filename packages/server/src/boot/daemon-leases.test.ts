@@ -275,7 +275,7 @@ describe("a server with leases", () => {
         return (await server.leases()).stale;
       }, soon)
       .toBe(1);
-    await expect.poll(messages, soon).toContainEqual(expect.stringContaining("spent beyond their time"));
+    await expect.poll(messages, soon).toContainEqual(expect.stringContaining("used past their time"));
     expect(await server.get("/readyz")).toMatchObject({
       status: "degraded",
       detail: expect.stringContaining("except for what leases have left"),
@@ -288,8 +288,8 @@ describe("a server with leases", () => {
     while (told.length < 11) told.push(await server.ask("/large", 1_000));
     expect(told.reduce((sum, { allowed }) => sum + allowed, 0)).toBe(tokens);
     expect(told.reduce((sum, { degraded }) => sum + degraded, 0)).toBe(11_000 - tokens);
-    await expect.poll(messages, soon).toContainEqual(expect.stringContaining("leases are used up"));
-    expect(messages().filter((message) => message.includes("beyond their time"))).toHaveLength(1);
+    await expect.poll(messages, soon).toContainEqual(expect.stringContaining("leases ran out"));
+    expect(messages().filter((message) => message.includes("past their time"))).toHaveLength(1);
 
     await redis.restart();
     await warmUp(server, "/large", 100);
@@ -307,7 +307,7 @@ describe("a server with leases", () => {
         await server.ask("/large", 1);
         return messages();
       }, seldom)
-      .toContainEqual(expect.stringContaining("spent beyond their time"));
+      .toContainEqual(expect.stringContaining("used past their time"));
     await redis.restart();
     await expect
       .poll(async () => {

@@ -288,7 +288,7 @@ describe("several workers", () => {
     expect(await twin.exited).toBe(2);
     expect(twin.output.err).toContain(`cannot listen on ${socketPath}: another process listens there already`);
 
-    const pids = [...server.output.err.matchAll(/a worker is started .*pid=(\d+)/g)].map(([, pid]) => Number(pid));
+    const pids = [...server.output.err.matchAll(/worker started .*pid=(\d+)/g)].map(([, pid]) => Number(pid));
     expect(pids).toHaveLength(2);
     server.child.kill("SIGKILL");
     await server.exited;

@@ -440,7 +440,7 @@ describe("a store that is away", () => {
     await follow(faulty).start(kept[0]);
     expect(limitOf("p")).toBe(5);
     expect(follower.status).toMatchObject({ state: "away", source: "snapshot", generation: 1 });
-    expect(messages("error")).toEqual([expect.stringContaining("were kept of it decide")]);
+    expect(messages("error")).toEqual([expect.stringContaining("policies from the snapshot decide")]);
     await putPolicy(store, "p", 6);
     away = false;
     await follower.look();

@@ -32,6 +32,7 @@ it("resets counters and keeps who did; without a place to keep it, it is told in
   expect(logged.filter(({ level }) => level === "error")).toEqual([
     {
       level: "error",
+      event: "audit.write_failed",
       message: "a change was made, but the audit could not record it",
       // Under the one name by which subjects are hashed where that is wished for.
       fields: { action: "subject.reset", caller: "ada", dimensions: { user: "u1" }, reason: expect.any(String) },

@@ -1,5 +1,5 @@
 import { type DeepPartial, LeaseRequest, RateLimiterDefinition as service } from "@sluice/protocol";
-import { createLimiter, type Limiter } from "sluice";
+import { createLimiter, type Limiter, ManualClock } from "sluice";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { connectForTest, type GrpcTestClient } from "../../testing/grpc-client.ts";
 import { createTestService, type ListeningTransport, listenForTest } from "../../testing/test-service.ts";
@@ -41,7 +41,8 @@ const ada = { domain: "api", dimensions: { user: "ada" } };
 let limiter: Limiter;
 
 beforeEach(() => {
-  limiter = createLimiter({ policies });
+  // Nothing refills while a test runs, however long that takes.
+  limiter = createLimiter({ policies, clock: new ManualClock() });
 });
 
 function describeLeases(protocol: string, open: () => Promise<(asked: Asked, token?: string) => Promise<Told>>): void {
