@@ -12,9 +12,8 @@ export type JobAnswer<Result> =
     };
 
 export interface ThreadOptions {
-  /** The module, without its extension, and the URL of one beside it. */
-  readonly module: string;
-  readonly beside: string;
+  /** The module, as it is called when compiled: `new URL("a-worker.js", import.meta.url)`. */
+  readonly module: URL;
   /** What the thread is given from the start. */
   readonly input?: unknown;
   /** Beyond this the thread ends with `ERR_WORKER_OUT_OF_MEMORY`. Absent: as Node has it. */
@@ -22,10 +21,10 @@ export interface ThreadOptions {
 }
 
 /** Starts a thread that does not keep the process alive. */
-export function startThread({ module, beside, input, maxMemoryMb }: ThreadOptions): Worker {
+export function startThread({ module, input, maxMemoryMb }: ThreadOptions): Worker {
   // From source the thread's module is TypeScript as well, and finds the other packages' sources.
-  const fromSource = beside.endsWith(".ts");
-  const worker = new Worker(new URL(`${module}.${fromSource ? "ts" : "js"}`, beside), {
+  const fromSource = import.meta.url.endsWith(".ts");
+  const worker = new Worker(fromSource ? new URL(module.href.replace(/\.js$/, ".ts")) : module, {
     workerData: input,
     execArgv: fromSource ? ["--conditions=source"] : [],
     ...(maxMemoryMb === undefined ? {} : { resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb } }),

@@ -53,7 +53,7 @@ export function createAside(options: AsideOptions = {}): Aside {
   let closed = false;
 
   function startWorker(): Worker {
-    const started = startThread({ module: "aside-worker", beside: import.meta.url, maxMemoryMb });
+    const started = startThread({ module: new URL("aside-worker.js", import.meta.url), maxMemoryMb });
     started.on("message", (answer: JobAnswer<unknown>) => {
       if (started === worker) finish(answer);
     });

@@ -16,7 +16,7 @@ export async function parsePoliciesAside(
 
 /** Without the bounds of what callers send: files are the operator's own, and seldom change. */
 function parseInThread(files: readonly PolicyText[]): Promise<JobAnswer<ParsedPolicyFiles>> {
-  const thread = startThread({ module: "parse-policies-worker", beside: import.meta.url, input: files });
+  const thread = startThread({ module: new URL("parse-policies-worker.js", import.meta.url), input: files });
   return new Promise((resolve, reject) => {
     thread.once("message", resolve).once("error", reject);
     thread.once("exit", (code) => reject(new Error(`the thread that parses policies ended with ${code}`)));
