@@ -9,7 +9,7 @@ export class BusyKeys {
   readonly #counts = new Map<string, number>();
   #sinceMs = Number.NEGATIVE_INFINITY;
 
-  /** From so many checks in a second on a key is busy. */
+  /** A key is busy starting at this many checks a second. */
   constructor(perSecond: number) {
     this.#perSecond = perSecond;
   }

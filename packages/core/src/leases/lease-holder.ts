@@ -149,8 +149,8 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
     this.#counts.returned += ask.settled?.returned ?? 0;
     if (ask.want > 0 && answer.granted === 0) this.#counts.refused += 1;
     if (phase === "held") this.#owner.onGranted?.(held, nowMs);
-    // After a give-back something is in hand if it was set aside until then. Units that nobody asked for are not given back, or a
-    // server that always grants some would be called for ever.
+    // After a give-back something is in hand if it was set aside until then. Units that were not asked for are not given
+    // back, or a server that always grants some would be called for ever.
     else if (phase === "leaving" || (lease.tokens > 0 && answer.granted === 0)) this.giveBack(held, nowMs);
     else this.#end(held);
   }
@@ -201,7 +201,7 @@ export class LeaseHolder<H extends HeldLease, A extends Pick<LeaseAnswer, "grant
     }, this.#options.sweepEveryMs);
   }
 
-  /** Gives all of these back, so many at once, as far as answers come within that time. Sweeps no more. */
+  /** Gives all of these back, `callsTogether` at a time, as far as answers come within that time. Sweeps no more. */
   async drain(
     all: readonly H[],
     callsTogether: number,

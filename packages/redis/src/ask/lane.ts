@@ -4,7 +4,7 @@ import { type Script, scripts } from "../scripts.generated.ts";
 import { failArrival, settleArrivals } from "./arrival-replies.ts";
 import { decodeHead } from "./decode-reply.ts";
 import { mostPerCall } from "./encode-call.ts";
-import { breakerIsOpen, type GuardedShard } from "./guarded-shard.ts";
+import type { GuardedShard } from "./guarded-shard.ts";
 import type { LaneOptions } from "./lane-options.ts";
 import { nothingAsked, ofItsOwn, tooManyWait } from "./nothing-asked.ts";
 import { decodeOperation, encodeOperation } from "./operation-codec.ts";
@@ -20,6 +20,7 @@ import {
 } from "./question.ts";
 import { callScript } from "./script-calls.ts";
 import { callFailureOf, countAnswer } from "./shard-figures.ts";
+import { isTake, isTemporary, unavailableError, whyUnavailable } from "./unavailable-error.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
 export type { AskCounts, LaneOptions, ScriptTuning } from "./lane-options.ts";
@@ -172,7 +173,7 @@ export class Lane {
     if (shard?.shard.ready !== true || !shard.closed) {
       // While nothing is known yet, what waits for a first connection goes on waiting; it has its deadlines.
       if (shard?.closed !== false && this.#options.starting()) return;
-      for (const pending of this.#waiting) this.#giveUp(pending, unavailable(shard, pending));
+      for (const pending of this.#waiting) this.#giveUp(pending, unavailableError(shard, pending));
       this.#waiting.filter(() => false);
       return;
     }
@@ -347,26 +348,4 @@ function laneTime({ nowMs, runDelay }: LaneOptions): LineTime {
     soon: (act) => void setImmediate(act),
     runDelayMs: (atMs) => runDelay.totalMs(atMs),
   };
-}
-
-/** A server that loads its data, or is no longer a primary; a cluster that elects a new one. */
-function isTemporary(error: unknown): boolean {
-  return error instanceof Error && /^(CLUSTERDOWN|LOADING|READONLY|MASTERDOWN)\b/.test(error.message);
-}
-
-function whyUnavailable(shard: GuardedShard | undefined): string {
-  if (shard === undefined) return "no server is known for these counters";
-  return shard.closed ? `there is no connection to ${shard.shard.name}` : breakerIsOpen(shard.shard);
-}
-
-/** Takes that fail become decisions, so that no caller sees their error, and it may be shared. */
-function isTake({ operation }: Pick<Question, "operation">): boolean {
-  return operation === "take" || operation === "takeArrivals";
-}
-
-/** The error of a question that cannot be sent now, and may have been sent before. */
-function unavailable(shard: GuardedShard | undefined, { question, retried }: Pending): StoreUnavailable {
-  const why = whyUnavailable(shard);
-  if (retried) return new StoreUnavailable("storage_unavailable", undefined, { cause: new Error(why) });
-  return isTake(question) ? nothingAsked(why) : ofItsOwn(nothingAsked(why));
 }
