@@ -103,8 +103,7 @@ describe("a start", () => {
       expect(errors).toHaveLength(1);
       expect(errors[0]).toMatchObject({
         fields: { path: file, snapshot, errors: 1, generation: 1 },
-        message:
-          "the policies cannot be taken up; the last good ones are taken from the snapshot, and the files are watched",
+        event: "snapshot.used",
       });
       expect(await policies()).toMatchObject({ source: "snapshot", state: "stale", problem_count: 1 });
       expect(await get("/readyz")).toMatchObject({ status: "ready", config: "stale", problem_count: 1 });
