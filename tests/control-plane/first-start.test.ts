@@ -57,7 +57,7 @@ it("keeps the first token in a file of its owner's, names that file, and writes 
   expect(first.shown).toContain("export SLUICE_TOKEN=$(cat store.db-admin-token)");
   expect(first.shown + first.logged).not.toContain(token);
   expect(first.shown).toContain("the policy store sqlite:");
-  expect(first.logged).toContain("the first admin token was made");
+  expect(first.logged).toContain("the first admin token was created");
   const second = await serve("--store", store);
   expect(second.code).toBe(0);
   expect(second.shown + second.logged).not.toContain(token);
@@ -74,7 +74,7 @@ it("keeps it out of what is logged as JSON, which is all that there is on the te
     "token",
   );
   const token = (await readFile(join(folder, "token"), "utf8")).trim();
-  expect(shown).toContain("the first admin token was made");
+  expect(shown).toContain("the first admin token was created");
   expect(shown + logged).not.toContain(token);
 }, 60_000);
 

@@ -199,8 +199,8 @@ describe("traces of a server", () => {
     const daemon = await start({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9" });
     for (let i = 0; i < 3; i++) expect(await check(daemon, { traceparent: parent })).toBe(200);
     expect(await check(daemon, { traceparent: parent })).toBe(429);
-    await expect.poll(() => lines, soon).toContain("the collector does not take traces");
+    await expect.poll(() => lines, soon).toContain("the collector does not accept traces");
     await daemon.close();
-    expect(lines.match(/the collector does not take traces/g)).toHaveLength(1);
+    expect(lines.match(/the collector does not accept traces/g)).toHaveLength(1);
   });
 });

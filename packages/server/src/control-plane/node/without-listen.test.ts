@@ -61,7 +61,7 @@ it.each(refusals)(
     expect(status.store).toMatchObject({ generation: 3, push: { kind: "postgres", connected: false } });
     const told = lines.filter(({ message }) => message.includes("LISTEN"));
     expect(told).toMatchObject([{ level: "warn", fields: { reason: reply.message } }]);
-    expect(told[0]?.message).toMatch(/looked for every second.*SLUICE_PUSH=redis/);
+    expect(told[0]?.message).toMatch(/polls every second.*SLUICE_PUSH=redis/);
     expect(proxy.answered).toHaveLength(1);
   },
   60_000,

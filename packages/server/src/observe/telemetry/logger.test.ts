@@ -39,7 +39,7 @@ describe("the logger", () => {
       problems: [{ path: ["policies", 0], message: "is wrong", place }],
     });
     expect(stderr.text).toMatch(
-      /^\d\d:\d\d:\d\d warn {2}policies have warnings event=policies\.warnings file=p\.yaml\n {2}p\.yaml:4:7 policies\[0\]: is wrong\n$/,
+      /^\d\d:\d\d:\d\d warn {2}policies have warnings file=p\.yaml event=policies\.warnings\n {2}p\.yaml:4:7 policies\[0\]: is wrong\n$/,
     );
     expect(stdout.text).toBe("");
   });

@@ -140,12 +140,12 @@ function createLeftOut(nowMs: () => number, { lines, everyMs }: Bound): (event: 
 }
 
 /**
- * `12:30:05 warn  the policies were not reloaded file=policies.yaml`, each problem on a separate line, and the stack of an error
+ * `12:30:05 warn  policies have warnings file=policies.yaml event=policies.warnings`, each problem on a separate line, and the stack of an error
  * indented: no text from outside begins a line.
  */
 export function renderLogLine(json: string): string {
-  const { time, level, message, problems, err, ...fields } = JSON.parse(json) as Record<string, unknown>;
-  const rest = Object.entries(fields).map(([name, value]) => ` ${name}=${renderValue(value)}`);
+  const { time, level, message, event, problems, err, ...fields } = JSON.parse(json) as Record<string, unknown>;
+  const rest = Object.entries({ ...fields, event }).map(([name, value]) => ` ${name}=${renderValue(value)}`);
   const lines = [`${String(time).slice(11, 19)} ${String(level).padEnd(5)} ${String(message)}${rest.join("")}`];
   for (const problem of Array.isArray(problems) ? (problems as Problem[]) : [])
     lines.push(`  ${typeof problem === "string" ? problem : renderPolicyProblem(problem)}`);
