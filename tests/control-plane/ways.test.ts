@@ -113,7 +113,7 @@ describe("policies of files and of the store", () => {
       expect(await decide(node, "p")).toMatchObject({ limit });
       expect(await decide(node, "f")).toMatchObject({ limit: 5 });
       expect((await statusOf(node)).store).toMatchObject({ precedence, overridden: ["policy p"] });
-      expect(node.log.match(/policy files and the policy store both have these/g)).toHaveLength(1);
+      expect(node.log.match(/policy files and the policy store both define these/g)).toHaveLength(1);
       const { overridden_by: by } = await steerWell(node, fleet, "GET", "/policies/p");
       expect(by).toBe(precedence === "files" ? "file" : undefined);
       // A change of the files leaves what the store has.
@@ -132,7 +132,7 @@ describe("policies of files and of the store", () => {
     const nodes = await Promise.all(["one", "two", "three"].map((name) => fleet.start(name, "--seed", seed)));
     await untilAll(nodes, { limit: 9 });
     expect(nodes.filter(({ log }) => log.includes("policy store seeded"))).toHaveLength(1);
-    expect(nodes.filter(({ log }) => log.includes("the first admin token was made"))).toHaveLength(1);
+    expect(nodes.filter(({ log }) => log.includes("the first admin token was created"))).toHaveLength(1);
     await steerWell(nodes[0]!, fleet, "POST", "/import", bothOf(10));
     await nodes[1]!.stop();
     const again = await fleet.start("two", "--seed", seed);

@@ -146,7 +146,7 @@ describe("the logger", () => {
     const dimensions = { user: "ann@example.com", ip: "203.0.113.7", method: "GET", endpoint: "/users/4711" };
     log.info("counters.reset", { dimensions });
     log.info("counters.reset", { dimensions: { user: "ann@example.com", tenant: "203.0.113.7" } });
-    expect(stdout.text).not.toMatch(/ann|203|4711/);
+    expect(stdout.text).not.toMatch(/ann@|203\.0\.113|users\/4711/);
     const [first, second] = stdout.text
       .trimEnd()
       .split("\n")
