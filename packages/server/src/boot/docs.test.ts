@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runProgram } from "../program.ts";
 import { parseSettings } from "../settings/parse-settings.ts";
 import type { SettingEntry } from "../settings/setting-entry.ts";
-import { settingsTable } from "../settings/settings.ts";
+import { settingSections, settingsTable } from "../settings/settings.ts";
 import { httpRoutes as routes } from "./api-tables.ts";
 import { type Daemon, startDaemon } from "./daemon.ts";
 
@@ -143,6 +143,17 @@ describe("docs/cli.md", () => {
       const option = flag === undefined ? "" : `\`${flag}\` `;
       expect(cli, env).toMatch(new RegExp(`^\\| ${option}\\| \`${env}\` \\| ${shown} \\|`, "m"));
     }
+  });
+
+  it("lists the settings in the sections and the order of serve --help", () => {
+    const [, serve = ""] = /\n## Serve\n([\s\S]*?)\n## /.exec(cli) ?? [];
+    const shown = serve.split("\n### ").flatMap((part) => {
+      const names = [...part.matchAll(/^\|[^|]*\| `([A-Z\d_]+)` \|/gm)].map(([, env]) => env);
+      return names.length === 0 ? [] : [[part.split("\n")[0], names]];
+    });
+    expect(shown).toEqual(
+      settingSections.map(({ heading, names }) => [heading, names.map((name) => settingsTable[name].env)]),
+    );
   });
 
   it("shows what the command really prints", async () => {
