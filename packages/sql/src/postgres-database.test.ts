@@ -21,7 +21,8 @@ afterEach(async () => {
 afterAll(() => server.close());
 
 /** Short timeouts, for tests in which nothing answers. */
-const hasty = { connectTimeoutMs: 500, statementTimeoutMs: 500 };
+/** Short for what is swallowed, and long enough for what is answered on a busy machine. */
+const hasty = { connectTimeoutMs: 2_000, statementTimeoutMs: 2_000 };
 
 async function open(url: string, options: Partial<PolicyStoreOptions> = {}): Promise<PolicyStore> {
   const store = await openPolicyStore({ url, ...options });
