@@ -217,8 +217,8 @@ export function renderExplanation(explanation: Explanation): string {
     if (limit.tier !== undefined) notes.push(`tier ${limit.tier}`);
     if (limit.shadow) notes.push("shadow");
     lines.push("", `limit ${limit.policy} / ${limit.scope} (${notes.join(", ")})`);
-    const nobody = limit.missing.length > 0 ? "none in the request" : "none: one counter is shared by all callers";
-    lines.push(`  subject ${limit.subject === "" ? nobody : limit.subject}`);
+    const unnamed = limit.missing.length > 0 ? "none in the request" : "none: one counter is shared by all callers";
+    lines.push(`  subject ${limit.subject === "" ? unnamed : limit.subject}`);
     if (limit.missing.length > 0)
       lines.push(`  missing ${limit.missing.join(", ")}: one counter is shared by all requests without it`);
     lines.push(`  counter ${limit.counter}`);

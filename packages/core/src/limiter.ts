@@ -25,11 +25,11 @@ export interface LimiterOptions {
    */
   readonly onTrial?: OnTrial | undefined;
   /**
-   * Hears of every dimension that a limit counts by and a checked request lacks, with its policy. Previews and limits that a request
+   * Called for every dimension that a limit counts by and a checked request lacks, with its policy. Previews and limits that a request
    * brings along are left out. Must not throw.
    */
   readonly onMissing?: ((policy: Policy, dimension: string) => void) | undefined;
-  /** Hears of every preview that was answered from memory. */
+  /** Called for every preview that was answered from memory. */
   readonly onPreviewHit?: (() => void) | undefined;
 }
 

@@ -16,7 +16,7 @@ export interface OutageWarningsOptions {
 const linesPerMinute = 10;
 const longestReason = 200;
 
-/** What an app that does not listen to events hears of them: one line when an outage begins, and one when it ends. */
+/** What an app without `onEvent` sees: one line when an outage begins, and one when it ends. */
 export class OutageWarnings {
   readonly #options: OutageWarningsOptions;
   #sinceMs: number | undefined;

@@ -91,7 +91,7 @@ export class Sites {
     try {
       await reached([next], withinMs);
       if (swap !== this.#swaps)
-        throw new StoreUnavailable("storage_unavailable", "it was told to go over to yet other servers meanwhile");
+        throw new StoreUnavailable("storage_unavailable", "it was switched to other servers again meanwhile");
       if (this.#closed) throw new StoreUnavailable("storage_unavailable", "the counters were closed meanwhile");
     } catch (error) {
       next.close();

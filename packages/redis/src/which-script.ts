@@ -10,7 +10,7 @@ function isArrival(window: CompiledWindow): boolean {
   return window.charges && findCode(window).kind === kindNumber.arrival;
 }
 
-/** So many windows of one request go by the script of arrivals at most. */
+/** The most windows of one request that go by the script of arrivals. */
 const mostWindows = 16;
 
 /** Whether all windows of several limits are what the script of arrivals takes, and no two of them share a counter. */

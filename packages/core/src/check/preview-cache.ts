@@ -10,7 +10,7 @@ export interface PreviewCacheOptions {
   readonly clock: Clock;
   /** How old a preview may be. 0: every preview is asked for. */
   readonly maxAgeMs: number;
-  /** Hears of every preview that was answered from memory. */
+  /** Called for every preview that was answered from memory. */
   readonly onHit: (() => void) | undefined;
 }
 

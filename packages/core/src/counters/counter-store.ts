@@ -84,7 +84,7 @@ export interface TakeOptions {
   readonly deadlineMs?: number | undefined;
   /** Whether somebody is told every outcome. Else those beside a denial may be left unlooked at, and say that they fit. */
   readonly details?: boolean | undefined;
-  /** Whether a record is kept of every limit, and told. Else of those whose policy has `count_denials`, without their windows. */
+  /** Whether every limit is recorded and reported. Otherwise only those whose policy has `count_denials`, without their windows. */
   readonly record?: boolean | undefined;
 }
 

@@ -201,7 +201,7 @@ const lastingTexts = rememberPerLimit((decision): LastingTexts | undefined => {
   };
 });
 
-/** Undefined where no limit speaks, or the decision tells of several. */
+/** Undefined if no limit decided, or if several did. */
 function findLastingTexts(decision: Decision): LastingTexts | undefined {
   const { window, limit, limits } = decision;
   if (window === undefined || limit === undefined || limits !== undefined) return undefined;

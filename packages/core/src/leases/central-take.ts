@@ -5,7 +5,7 @@ import type { CompiledLimit, CompiledWindow } from "../limits/compiled-limit.ts"
 import type { CheckRequest } from "../request/check-request.ts";
 import type { LocalDenials } from "./local-denials.ts";
 
-/** Hears of what the centre denies. */
+/** Called with what the centre denies. */
 export class CentralDenials {
   readonly #hotKeys: HotKeys;
   readonly #local: LocalDenials;

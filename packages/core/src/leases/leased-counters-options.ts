@@ -22,7 +22,7 @@ export interface LeasedCountersOptions {
   /** How much longer what is in hand may be spent while the centre does not answer. Absent: 60 000. */
   readonly staleMs?: number | undefined;
   /**
-   * From so many decisions per second on a counter is leased, but never from fewer than seven in the time of a lease, which would not pay for
+   * A counter is leased from this many decisions per second, but never from fewer than seven in the time of a lease, which would not pay for
    * its call. Absent: 0.35.
    */
   readonly hotPerSecond?: number | undefined;
@@ -34,7 +34,7 @@ export interface LeasedCountersOptions {
   readonly maxDenialMs?: number | undefined;
   /** How many request ids are remembered at most. Absent: 100 000. */
   readonly maxIds?: number | undefined;
-  /** Hears of every decision. Absent: one of its own. */
+  /** Counts every decision. Absent: a separate sketch. */
   readonly hotKeys?: HotKeys | undefined;
   readonly clock?: Clock | undefined;
   /** For tests: how it is called later. */

@@ -66,7 +66,7 @@ export class Reservation {
     return units;
   }
 
-  /** Not before it is settled, so that the centre is told what was spent. */
+  /** Not before it is settled, so that the centre learns what was spent. */
   fetchDue(nowMs: number): void {
     for (const leased of this.#due) if (leased.lease.isDue(nowMs)) this.#held.fetch(leased, nowMs);
   }

@@ -10,7 +10,7 @@ import type { SubjectDirectory } from "./subject-directory.ts";
 export interface ResetOptions {
   /**
    * `nothing`: only find out which counters there are. `process`: only what this process holds, and not what is on a server, for
-   * a node that hears of a reset that another node made. Absent: all of it.
+   * a node that learns of a reset made on another node. Absent: all of it.
    */
   readonly reach?: "nothing" | "process" | undefined;
 }

@@ -6,7 +6,7 @@ import { isForThese, joinsTrialAt } from "./in-rollout.ts";
 import { appliedIn, isRefused, type Resolution } from "./resolve.ts";
 import type { Snapshot } from "./snapshot.ts";
 
-/** Hears of a version of a policy that decided, at which step its subject joins the trial, and whether it denies. */
+/** Called with a version of a policy that decided, at which step its subject joins the trial, and whether it denies. */
 export type OnTrial = (policy: Policy, step: number, denied: boolean) => void;
 
 const noDimensions: Readonly<Record<string, string>> = {};

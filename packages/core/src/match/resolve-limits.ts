@@ -92,7 +92,7 @@ export function resolveLimits(
   return undefined;
 }
 
-/** Hears of a dimension that a limit counts by and a request lacks. Must not throw. */
+/** Called for a dimension that a limit counts by and a request lacks. Must not throw. */
 export type OnMissing = (policy: Policy, dimension: string) => void;
 
 function tellMissing({ policy, source }: CompiledLimit, values: readonly string[], onMissing: OnMissing): void {

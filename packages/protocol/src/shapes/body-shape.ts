@@ -1,6 +1,6 @@
 /**
  * Small descriptions of what is answered. A body shape holds the type of a body as it travels, its JSON Schema, and how it is
- * rendered from a view of the server's, so that all three are written once: whoever renames a field is shown by the compiler
+ * rendered from a view of the server's, so that all three are written once: if you rename a field, the compiler shows
  * every place that renders or reads it.
  *
  * Answers differ from requests, which `sluice` has shapes for: they are written and not read, without bounds, and clients pass
@@ -36,7 +36,7 @@ export const boolean: BodyShape<boolean, boolean> = plain({ type: "boolean" });
 export const anything: BodyShape<unknown, unknown> = plain({});
 
 export type JsonObject = Readonly<Record<string, unknown>>;
-/** An object with names of its own. */
+/** An object whose keys are data, not fields. */
 export const jsonObject: BodyShape<JsonObject, JsonObject> = plain({ type: "object" });
 
 /** One of a few words. */
@@ -56,7 +56,7 @@ export function listOf<View, Body>(item: BodyShape<View, Body>): BodyShape<reado
   };
 }
 
-/** An object with names of its own, and values alike. */
+/** An object whose keys are data, with values of one shape. */
 export function mapOf<T>(value: BodyShape<T, T>): BodyShape<Readonly<Record<string, T>>, Readonly<Record<string, T>>> {
   return plain({ type: "object", additionalProperties: value.schema });
 }

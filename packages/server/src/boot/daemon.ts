@@ -42,7 +42,7 @@ export interface Daemon {
   /** Reads policies, tokens and certificates again, as after SIGHUP. */
   reload(): Promise<void>;
   /**
-   * Is not ready any more, after `drainMs` stops accepting, finishes what is in flight, and closes everything. Asked
+   * Is no longer ready, stops accepting after `drainMs`, finishes what is in flight, and closes everything. Asked
    * again, it is the same closing.
    */
   close(): Promise<void>;
@@ -52,11 +52,11 @@ export interface DaemonOptions {
   readonly settings: Settings;
   readonly log: Logger;
   readonly watch?: WatchOptions;
-  /** Whether metrics tell of the process as well. */
+  /** Whether metrics include those of the process. */
   readonly processMetrics?: boolean;
   /** How long requests in flight may take to finish. */
   readonly closeWithinMs?: number;
-  /** Waits for so many milliseconds. Absent: by the machine's clock. */
+  /** Waits this many milliseconds. Absent: by the machine's clock. */
   readonly pause?: (ms: number) => Promise<unknown>;
   /** Of one of several processes behind the same ports. */
   readonly worker?: WorkerLink | undefined;

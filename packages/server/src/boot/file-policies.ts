@@ -28,7 +28,7 @@ export interface WatchFilesOptions {
   readonly metrics: Pick<Metrics, "countReload">;
   /** The generation in force, to be kept with the files. */
   readonly generation: () => number;
-  /** Hears of files that were applied, once `runtime` is theirs. */
+  /** Called when files were applied, once `runtime` is theirs. */
   readonly onApplied: () => void;
   readonly watch: WatchOptions | undefined;
 }

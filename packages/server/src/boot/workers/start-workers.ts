@@ -39,7 +39,7 @@ const endEvents: Readonly<Record<WorkerEnd["kind"], LogEvent>> = {
   "not started": "worker.start_retried",
 };
 
-/** A place for one worker: whoever works there has its number. */
+/** A place for one worker, which has its number. */
 interface Slot {
   readonly number: number;
   worker: Worker | undefined;

@@ -1,7 +1,7 @@
 import type { Body } from "../../control-plane/admin-api/answer.ts";
 import type { ControlPlane, StoredPolicy } from "../../control-plane/control-plane.ts";
 import type { Actor } from "../../data-plane/access/actor.ts";
-import { createdMsOf } from "../grpc/created-ms-of.ts";
+import { policyCreatedAt } from "../grpc/policy-created-at.ts";
 import { readRules } from "./read-rules.ts";
 import type { Rule } from "./rule.ts";
 import { policyPath } from "./rule-control.ts";
@@ -50,6 +50,8 @@ export async function findCreated(
 ): Promise<readonly (number | undefined)[]> {
   const created: (number | undefined)[] = [];
   for (let at = 0; at < all.length; at += together)
-    created.push(...(await Promise.all(all.slice(at, at + together).map((one) => createdMsOf(policies, actor, one)))));
+    created.push(
+      ...(await Promise.all(all.slice(at, at + together).map((one) => policyCreatedAt(policies, actor, one)))),
+    );
   return created;
 }

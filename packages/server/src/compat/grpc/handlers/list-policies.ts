@@ -9,7 +9,7 @@ import type {
   StreamCodec,
   WatchHandler,
 } from "../../../data-plane/transports/grpc/method.ts";
-import { createdMsOf } from "../created-ms-of.ts";
+import { policyCreatedAt } from "../policy-created-at.ts";
 import { policyMessage } from "../policy-message.ts";
 import { requireControl } from "../require-control.ts";
 
@@ -46,7 +46,7 @@ function sendPolicies(
         owner: ownerTeam === "" ? undefined : ownerTeam,
       });
       for (const stored of part.items) {
-        const bytes = codec.write(policyMessage(stored, await createdMsOf(policies, actor, stored)));
+        const bytes = codec.write(policyMessage(stored, await policyCreatedAt(policies, actor, stored)));
         if (over) return;
         await send(stream, bytes);
       }

@@ -2,8 +2,8 @@ import { SluiceError } from "sluice";
 import type { PolicyControl, StoredPolicy } from "../../control-plane/control-plane.ts";
 import type { Actor } from "../../data-plane/access/actor.ts";
 
-/** When the first version of a policy was made; undefined where it is not known any more. */
-export async function createdMsOf(
+/** When the first version of a policy was made; undefined if that is no longer known. */
+export async function policyCreatedAt(
   policies: PolicyControl,
   actor: Actor,
   { id, version, changedMs }: StoredPolicy,
